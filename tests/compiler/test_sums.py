@@ -23,6 +23,7 @@ from locum import (
     where,
 )
 from locum.errors import CompileError, GraphError
+from locum.graph import abbreviate, postorder
 from locum.networks.compiler import compile as compile_program
 from locum.rasp import Session
 
@@ -299,3 +300,16 @@ def test_comparisons_of_sums_of_integers_and_fractions() -> None:
         model = compile_program(program, length=7, vocabulary=[9, 2, 0, 0.5])
         for inputs in ([9, 9, 9, 2, 0, 0, 0], [9, 9, 9, 0.5, 0.5, 0.5, 0.5], [9, 9, 9, 2], [0.5]):
             assert model(inputs) == program(inputs)
+
+
+@pytest.mark.parametrize(
+    ("program", "vocabulary"),
+    [
+        (locum.sum(full, tokens), [0.1, 0.2, -3.7, 1e6]),
+        (aggregate(select(aggregate(full, tokens), indices, "<="), tokens), [0.25, 5, 1e5]),
+    ],
+)
+def test_errors_name_a_part_of_the_program(program: SOp, vocabulary: list[float]) -> None:
+    with pytest.raises(CompileError) as refused:
+        compile_program(program, length=12, vocabulary=vocabulary, dtype="float32")
+    assert refused.value.where in {abbreviate(node) for node in postorder(program.node)}

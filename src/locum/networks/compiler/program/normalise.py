@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ from locum.graph.labels import names_given
 from locum.graph.operations import constant
 from locum.graph.traversal import replace_families, with_inputs
 from locum.networks.compiler.program.integer_sums import plain_sum
+
+#: Maximum number of nodes made by a stage that are written as text in search of the text of an error.
+_MAX_TEXTS = 10_000
+
 
 class Origins:
     """The nodes of a program, and the nodes by which the stages of the compiler replaced them."""
@@ -66,9 +71,8 @@ class Origins:
         ``owners`` maps nodes that a stage made, such as squares of scores, to the nodes for which they
         were made.
         """
-        # Only squares are considered, since writing all nodes as text would take seconds.
-        squares = {n: o for n, o in owners.items() if n.op == "multiply" and n.inputs[0] is n.inputs[1]}
-        of = {node: self._of.get(owner, owner) for node, owner in squares.items()} | self._of
+        made_by_stages = islice(owners.items(), _MAX_TEXTS)
+        of = {node: self._of.get(owner, owner) for node, owner in made_by_stages} | self._of
         made = {abbreviate(node): origin for node, origin in of.items() if node is not origin}
         own = text in {abbreviate(node) for node, origin in self._of.items() if node is origin}
         return text if own or text not in made else abbreviate(made[text])

@@ -228,6 +228,7 @@ class _Broadcasting:
             for key, here in enumerate(self.row(selector, every_key))
         )
         scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
+        claim(node, postorder(*scores.nodes))
         self.known = self.known.knowing(scores={selector: scores})
         return node
 

@@ -274,7 +274,9 @@ class GateRoles(Roles):
 
     def made_for(self, node: Node) -> str | None:
         """Return the text of the s-op for which a code or a digit was made; None for other s-ops."""
-        return self._made_for.get(node)
+        text = self._made_for.get(node)
+        factors = {abbreviate(digit): abbreviate(sop) for digit, (_, sop) in self._digits.items()}
+        return text if text is None else factors.get(text, text)
 
     def names(self, label: Callable[[Node], str]) -> dict[Node, str]:
         """Return names for codes on a grid, digits of factors, and masked numbers."""
