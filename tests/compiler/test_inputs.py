@@ -439,3 +439,15 @@ def test_random_programs_and_conditions(seed: int) -> None:
                 continue
             bound = model.error_bound if model.error_bound < np.inf else 0.0
             assert is_close(model(word), expected, max(1e-9, bound))
+
+
+def test_conditions_are_checked_before_values_are() -> None:
+    """The program is undefined for tokens that no accepted input contains."""
+    price = locum.lookup(tokens, {1: 10, 8: 20})
+    model = locum.compile(price, length=3, vocabulary=range(10), inputs=locum.member(tokens, [1, 8]))
+    assert model([1, 8]) == price([1, 8])
+    for inputs in ([1, 2], np.array([1, 2]), [[1, 2], [1]]):
+        with pytest.raises(InputError, match="compiled for such inputs alone"):
+            model(inputs)
+    with pytest.raises(ExecutionError, match="undefined for this token"):
+        locum.compile(price, length=3, vocabulary=range(10))([1, 2])
