@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -60,10 +61,29 @@ def find_alternative(
     return None
 
 
+def find_length(target: Target, compiled: Callable[[Target], object]) -> str:
+    """Return a smaller length with which a program compiles in the remaining time, as text.
+
+    Return "" if no such length is found.
+    """
+    found = ""
+    for length in reversed(_lengths(target)):
+        with suppress(CompileError):
+            # Tables take the least time.
+            compiled(replace(target, length=length, prefer=target.prefer or "exact"))
+            found = f"length={length}"
+    return found
+
+
+def _lengths(target: Target) -> list[int]:
+    """Return the smaller lengths that are tried, in the order in which they are tried."""
+    if target.fixed or len(target.ranges) > 1:
+        return []
+    return [length for n in (2, 4) if (length := target.length // n) >= _SHORTEST]
+
+
 def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any]]:
     """Yield changes of the options of a target, in the order in which they are tried."""
-    shorter = [] if target.fixed or len(target.ranges) > 1 else [target.length // n for n in (2, 4)]
-    lengths = [{"length": length} for length in shorter if length >= _SHORTEST]
     if isinstance(refused, LimitExceededError) and target.prefer == "exact":
         yield {"prefer": "small"}
     asked = _tolerance(refused.bound)
@@ -80,7 +100,7 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
     yield from both
     if target.dtype != "float64":
         yield from ({"dtype": "float64"} | change for change in (*kinds, soft, *both) if change)
-    yield from lengths
+    yield from ({"length": length} for length in _lengths(target))
 
 
 def _tolerance(bound: float | None) -> float | None:

@@ -76,7 +76,7 @@ class LimitExceededError(CompileError):
     def __init__(self, found: str, where: str, resource: str, instead: str = "") -> None:
         self.found = found
         self.resource = resource
-        if resource == "seconds":  # no time is left to compile with other options
+        if resource == "seconds":
             instead = instead or "a smaller length or vocabulary"
         unbounded = f'limit={{"{resource}": None}} for no bound'
         advice = f"{instead}; or try {unbounded}" if instead else unbounded

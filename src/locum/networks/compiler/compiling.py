@@ -18,12 +18,13 @@ from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
-from locum.networks.compiler.compile_advice import explain_means, find_alternative
+from locum.networks.compiler.compile_advice import explain_means, find_alternative, find_length
 from locum.networks.compiler.compile_limits import (
     LimitExceededError,
     check_time,
     compile_within,
     owners,
+    share_time,
 )
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
@@ -125,6 +126,8 @@ def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
     return counts
 
 
+#: Share of the time limit for the compilation; the rest is for finding options that work.
+_SHARE = 0.8
 #: Maximum error for which the compiler does not try a deeper network.
 _QUIET = 1e-6
 
@@ -245,10 +248,11 @@ def make(
     with compile_within(target.limit):
         origins = Origins(root)
         try:
-            return compiled(target, root, origins)
+            with share_time(_SHARE):
+                return compiled(target, root, origins)
         except CompileError as error:
             if isinstance(error, LimitExceededError) and error.resource == "seconds":
-                raise
+                raise error.at(error.where, find_length(target, compiled)) from None
             refused = error.at(origins.text_of(error.where, owners()))
             if target.feed_forward == "exact":
                 raise refused from None
