@@ -195,6 +195,16 @@ def test_long_addition(long_addition: Any) -> None:
         model("12")
 
 
+def test_shorter_networks_of_long_addition_are_smaller(long_addition: Any) -> None:
+    options: dict[str, Any] = {"vocabulary": "0123456789+", "inputs": {"+": 1}}
+    models = [locum.compile(long_addition, length=length, **options) for length in (4, 6, 8, 12)]
+    for shorter, longer in itertools.pairwise(model.architecture for model in models):
+        assert shorter.parameters < longer.parameters
+        assert shorter.d_model < longer.d_model
+    for word in ("9+1", "+99", "095+27", "+"):
+        assert is_close(models[1](word), long_addition(word), models[1].error_bound)
+
+
 def test_the_mean_is_named_and_the_advice_compiles(long_addition: Any, tmp_path: Path) -> None:
     (mean,) = (
         node

@@ -301,7 +301,7 @@ class GateRoles(Roles):
         if (total := self._sum(node, by_sources)) is not None:
             return total
         by_inputs = self._by_inputs(node)
-        if by_sources is not None and self._is_early_square(node, by_sources):
+        if by_sources is not None and not small and self._is_early_square(node, by_sources):
             by_inputs = None  # the input is available one layer later than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
