@@ -97,7 +97,7 @@ def test_limits_advise_only_what_was_compiled() -> None:
 
 
 @pytest.mark.parametrize(("most", "found"), [(20, "length=8"), (7, "length=4"), (3, "")])
-def test_shorter_networks_are_tried_in_the_remaining_time(most: int, found: str) -> None:
+def test_shorter_networks_are_tried_if_the_time_limit_is_exceeded(most: int, found: str) -> None:
     tried = []
 
     def compiled(target: Target) -> None:

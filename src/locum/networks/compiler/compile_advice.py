@@ -21,7 +21,7 @@ from locum.graph import Atom, Node, build, postorder
 from locum.graph.atoms import identity
 from locum.graph.labels import Labels
 from locum.graph.traversal import with_inputs
-from locum.networks.compiler.compile_limits import LimitExceededError, time_left
+from locum.networks.compiler.compile_limits import LimitExceededError, extend_time, time_left
 from locum.networks.compiler.program.assumed_inputs import selected_tokens
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
@@ -32,6 +32,8 @@ _LONGEST = 200
 SECONDS = 4.0
 #: Options are tried only while at least this CPU time, in seconds, remains until the limit.
 _LEAST = 0.5
+#: Share of the time limit by which the limit is extended in order to recommend a length.
+_MORE = 0.15
 #: Minimum length that is recommended, since programs on one token are trivial.
 _SHORTEST = 2
 #: Largest tolerance that is recommended.
@@ -62,16 +64,17 @@ def find_alternative(
 
 
 def find_length(target: Target, compiled: Callable[[Target], object]) -> str:
-    """Return a smaller length with which a program compiles in the remaining time, as text.
+    """Return a smaller length with which a program compiles in little additional time, as text.
 
     Return "" if no such length is found.
     """
     found = ""
-    for length in reversed(_lengths(target)):
-        with suppress(CompileError):
-            # Tables take the least time.
-            compiled(replace(target, length=length, prefer=target.prefer or "exact"))
-            found = f"length={length}"
+    with extend_time(_MORE):
+        for length in reversed(_lengths(target)):
+            with suppress(CompileError):
+                # Tables take the least time.
+                compiled(replace(target, length=length, prefer=target.prefer or "exact"))
+                found = f"length={length}"
     return found
 
 

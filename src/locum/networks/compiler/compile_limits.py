@@ -157,6 +157,21 @@ def share_time(share: float) -> Iterator[None]:
         meter.end = end
 
 
+@contextmanager
+def extend_time(share: float) -> Iterator[None]:
+    """Extend the limit of CPU time inside the ``with`` statement by a share of the limit."""
+    meter = _meter.get()
+    if meter is None:
+        yield
+        return
+    more = share * (meter.limit["seconds"] or 0.0)
+    meter.end += more
+    try:
+        yield
+    finally:
+        meter.end -= more
+
+
 def time_left() -> float:
     """Return the CPU time in seconds until the limit; return infinity if there is no limit."""
     meter = _meter.get()

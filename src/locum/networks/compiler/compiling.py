@@ -24,7 +24,6 @@ from locum.networks.compiler.compile_limits import (
     check_time,
     compile_within,
     owners,
-    share_time,
 )
 from locum.networks.compiler.network.network import (
     LOSING_SINK,
@@ -126,8 +125,6 @@ def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
     return counts
 
 
-#: Share of the time limit for the compilation; the rest is for finding options that work.
-_SHARE = 0.8
 #: Maximum error for which the compiler does not try a deeper network.
 _QUIET = 1e-6
 
@@ -248,8 +245,7 @@ def make(
     with compile_within(target.limit):
         origins = Origins(root)
         try:
-            with share_time(_SHARE):
-                return compiled(target, root, origins)
+            return compiled(target, root, origins)
         except CompileError as error:
             if isinstance(error, LimitExceededError) and error.resource == "seconds":
                 raise error.at(error.where, find_length(target, compiled)) from None
