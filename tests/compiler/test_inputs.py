@@ -195,6 +195,16 @@ def test_long_addition(long_addition: Any) -> None:
         model("12")
 
 
+def test_shorter_networks_of_long_addition_are_smaller(long_addition: Any) -> None:
+    options: dict[str, Any] = {"vocabulary": "0123456789+", "inputs": {"+": 1}}
+    models = [locum.compile(long_addition, length=length, **options) for length in (4, 6, 8, 12)]
+    for shorter, longer in itertools.pairwise(model.architecture for model in models):
+        assert shorter.parameters < longer.parameters
+        assert shorter.d_model < longer.d_model
+    for word in ("9+1", "+99", "095+27", "+"):
+        assert is_close(models[1](word), long_addition(word), models[1].error_bound)
+
+
 def test_the_mean_is_named_and_the_advice_compiles(long_addition: Any, tmp_path: Path) -> None:
     (mean,) = (
         node
@@ -439,3 +449,15 @@ def test_random_programs_and_conditions(seed: int) -> None:
                 continue
             bound = model.error_bound if model.error_bound < np.inf else 0.0
             assert is_close(model(word), expected, max(1e-9, bound))
+
+
+def test_conditions_are_checked_before_values_are() -> None:
+    """The program is undefined for tokens that no accepted input contains."""
+    price = locum.lookup(tokens, {1: 10, 8: 20})
+    model = locum.compile(price, length=3, vocabulary=range(10), inputs=locum.member(tokens, [1, 8]))
+    assert model([1, 8]) == price([1, 8])
+    for inputs in ([1, 2], np.array([1, 2]), [[1, 2], [1]]):
+        with pytest.raises(InputError, match="compiled for such inputs alone"):
+            model(inputs)
+    with pytest.raises(ExecutionError, match="undefined for this token"):
+        locum.compile(price, length=3, vocabulary=range(10))([1, 2])

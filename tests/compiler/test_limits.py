@@ -13,6 +13,7 @@ from locum.errors import CompileError
 from locum.interface.playground import weights_pane
 from locum.interface.playground.answer import answer
 from locum.networks import compiler
+from locum.networks.compiler.compile_advice import find_length
 from locum.networks.compiler.compile_limits import DEFAULTS, UNLIMITED, LimitExceededError
 from locum.networks.compiler.target import Target
 from tests.cli.commands import command_line
@@ -93,6 +94,20 @@ def test_limits_advise_only_what_was_compiled() -> None:
     assert str(refused.value) == f"{message.replace('most 5', 'most 3')}{unbounded}"
     with pytest.raises(LimitExceededError, match="try a smaller length or vocabulary; or try limit="):
         compiler.compile(REVERSE, **narrow, limit={"seconds": 1e-6})
+
+
+@pytest.mark.parametrize(("most", "found"), [(20, "length=8"), (7, "length=4"), (3, "")])
+def test_shorter_networks_are_tried_if_the_time_limit_is_exceeded(most: int, found: str) -> None:
+    tried = []
+
+    def compiled(target: Target) -> None:
+        tried.append((target.length, target.prefer))
+        if target.length > most:
+            raise CompileError("too long")
+
+    assert find_length(Target.read(length=16, vocabulary="ab"), compiled) == found
+    assert tried == [(4, "exact"), (8, "exact")]
+    assert find_length(Target.read(length=16, vocabulary="ab", fixed=True), compiled) == ""
 
 
 def test_no_stage_takes_longer_than_the_limit() -> None:

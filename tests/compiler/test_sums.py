@@ -23,6 +23,7 @@ from locum import (
     where,
 )
 from locum.errors import CompileError, GraphError
+from locum.graph import abbreviate, postorder
 from locum.networks.compiler import compile as compile_program
 from locum.rasp import Session
 
@@ -275,3 +276,40 @@ def test_no_error_recommends_inputs_of_one_token() -> None:
     with pytest.raises(CompileError) as refused:
         compile_program(program, length=6, vocabulary=[0, 2**40])
     assert "length=1" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["relu", "softmax32", "gelu", "glu", "no reuse"])
+@pytest.mark.parametrize("addends", [(0, 0.5, 1), (0.1, 0.2, 0.7, 1), (-1, 2.5, 3, 0.001)])
+def test_sums_of_integers_and_fractions(addends: tuple[float, ...], kind: str) -> None:
+    draw = random.Random(len(addends))
+    for selector in (full, PAST & select(tokens, 1, "<=")):
+        program = locum.sum(selector, tokens)
+        model = compile_program(program, length=10, vocabulary=addends, **KINDS[kind])
+        assert model.architecture.layers <= 4
+        assert model.architecture.d_mlp <= 60
+        for size in (1, 2, 9, 10, 10):
+            for inputs in (draw.choices(addends, k=size), [addends[-1]] * size):
+                errors = [abs(a - b) for a, b in zip(model(inputs), program(inputs), strict=True)]
+                assert max(errors) <= model.error_bound <= 1e-3
+
+
+def test_comparisons_of_sums_of_integers_and_fractions() -> None:
+    """7 · (29 / 7) is not 29, but the sum of these integers is 29."""
+    total = locum.sum(full, tokens)
+    for program in (total == 29, total > 28.5, where(total == 29, 1, 0)):
+        model = compile_program(program, length=7, vocabulary=[9, 2, 0, 0.5])
+        for inputs in ([9, 9, 9, 2, 0, 0, 0], [9, 9, 9, 0.5, 0.5, 0.5, 0.5], [9, 9, 9, 2], [0.5]):
+            assert model(inputs) == program(inputs)
+
+
+@pytest.mark.parametrize(
+    ("program", "vocabulary"),
+    [
+        (locum.sum(full, tokens), [0.1, 0.2, -3.7, 1e6]),
+        (aggregate(select(aggregate(full, tokens), indices, "<="), tokens), [0.25, 5, 1e5]),
+    ],
+)
+def test_errors_name_a_part_of_the_program(program: SOp, vocabulary: list[float]) -> None:
+    with pytest.raises(CompileError) as refused:
+        compile_program(program, length=12, vocabulary=vocabulary, dtype="float32")
+    assert refused.value.where in {abbreviate(node) for node in postorder(program.node)}

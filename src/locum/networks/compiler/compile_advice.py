@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -20,7 +21,7 @@ from locum.graph import Atom, Node, build, postorder
 from locum.graph.atoms import identity
 from locum.graph.labels import Labels
 from locum.graph.traversal import with_inputs
-from locum.networks.compiler.compile_limits import LimitExceededError, time_left
+from locum.networks.compiler.compile_limits import LimitExceededError, extend_time, time_left
 from locum.networks.compiler.program.assumed_inputs import selected_tokens
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
@@ -31,6 +32,8 @@ _LONGEST = 200
 SECONDS = 4.0
 #: Options are tried only while at least this CPU time, in seconds, remains until the limit.
 _LEAST = 0.5
+#: Share of the time limit by which the limit is extended in order to recommend a length.
+_MORE = 0.15
 #: Minimum length that is recommended, since programs on one token are trivial.
 _SHORTEST = 2
 #: Largest tolerance that is recommended.
@@ -60,10 +63,30 @@ def find_alternative(
     return None
 
 
+def find_length(target: Target, compiled: Callable[[Target], object]) -> str:
+    """Return a smaller length with which a program compiles in little additional time, as text.
+
+    Return "" if no such length is found.
+    """
+    found = ""
+    with extend_time(_MORE):
+        for length in reversed(_lengths(target)):
+            with suppress(CompileError):
+                # Tables take the least time.
+                compiled(replace(target, length=length, prefer=target.prefer or "exact"))
+                found = f"length={length}"
+    return found
+
+
+def _lengths(target: Target) -> list[int]:
+    """Return the smaller lengths that are tried, in the order in which they are tried."""
+    if target.fixed or len(target.ranges) > 1:
+        return []
+    return [length for n in (2, 4) if (length := target.length // n) >= _SHORTEST]
+
+
 def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any]]:
     """Yield changes of the options of a target, in the order in which they are tried."""
-    shorter = [] if target.fixed or len(target.ranges) > 1 else [target.length // n for n in (2, 4)]
-    lengths = [{"length": length} for length in shorter if length >= _SHORTEST]
     if isinstance(refused, LimitExceededError) and target.prefer == "exact":
         yield {"prefer": "small"}
     asked = _tolerance(refused.bound)
@@ -80,7 +103,7 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
     yield from both
     if target.dtype != "float64":
         yield from ({"dtype": "float64"} | change for change in (*kinds, soft, *both) if change)
-    yield from lengths
+    yield from ({"length": length} for length in _lengths(target))
 
 
 def _tolerance(bound: float | None) -> float | None:

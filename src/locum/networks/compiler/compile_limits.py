@@ -76,7 +76,7 @@ class LimitExceededError(CompileError):
     def __init__(self, found: str, where: str, resource: str, instead: str = "") -> None:
         self.found = found
         self.resource = resource
-        if resource == "seconds":  # no time is left to compile with other options
+        if resource == "seconds":
             instead = instead or "a smaller length or vocabulary"
         unbounded = f'limit={{"{resource}": None}} for no bound'
         advice = f"{instead}; or try {unbounded}" if instead else unbounded
@@ -155,6 +155,21 @@ def share_time(share: float) -> Iterator[None]:
         yield
     finally:
         meter.end = end
+
+
+@contextmanager
+def extend_time(share: float) -> Iterator[None]:
+    """Extend the limit of CPU time inside the ``with`` statement by a share of the limit."""
+    meter = _meter.get()
+    if meter is None:
+        yield
+        return
+    more = share * (meter.limit["seconds"] or 0.0)
+    meter.end += more
+    try:
+        yield
+    finally:
+        meter.end -= more
 
 
 def time_left() -> float:

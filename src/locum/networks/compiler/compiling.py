@@ -18,7 +18,7 @@ from locum.graph.node import HasNode, node_of
 from locum.networks.compiler import bounds, network, program, scoring, units, weights
 from locum.networks.compiler.bounds.fitting import Fitted
 from locum.networks.compiler.bounds.head_bounds import Temperature
-from locum.networks.compiler.compile_advice import explain_means, find_alternative
+from locum.networks.compiler.compile_advice import explain_means, find_alternative, find_length
 from locum.networks.compiler.compile_limits import (
     LimitExceededError,
     check_time,
@@ -248,7 +248,7 @@ def make(
             return compiled(target, root, origins)
         except CompileError as error:
             if isinstance(error, LimitExceededError) and error.resource == "seconds":
-                raise
+                raise error.at(error.where, find_length(target, compiled)) from None
             refused = error.at(origins.text_of(error.where, owners()))
             if target.feed_forward == "exact":
                 raise refused from None

@@ -224,9 +224,11 @@ class CompiledTransformer(Interventions):
     def _run(
         self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False, check: bool = True
     ) -> Any:
+        if check:
+            self._encoding.check_conditions(batch)
         encoded = self._encoding.encode(batch)
         if check:
-            self._encoding.check(batch)
+            self._encoding.check_values(batch)
         if tap is not None or encoded.size < 2 * _TOKENS:
             return self._encoding.decode(self._logits(encoded, tap, patterns))
         parts = np.array_split(encoded, encoded.size // _TOKENS)
@@ -259,7 +261,8 @@ class CompiledTransformer(Interventions):
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)
         if inputs is not None:
             rows, _ = self._encoding.read(inputs)
-            self._encoding.check(rows)
+            self._encoding.check_conditions(rows)
+            self._encoding.check_values(rows)
             logits = self._encoding.without_sink(logits, rows)
         elif self.config.sink:
             raise InputError(

@@ -104,19 +104,17 @@ class Encoding:
                 return np.fromiter(ids, np.int64).reshape(len(rows), -1)
         return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
 
-    def check(self, rows: Rows) -> None:
-        """Raise an error for an input that violates ``config.inputs`` or for which the program is
-        undefined.
-
-        If an s-op of the program is undefined for an input, the error is the error of dense execution.
-        """
-        if not self._checks and not self.config.inputs:
-            return
-        lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
+    def check_conditions(self, rows: Rows) -> None:
+        """Raise ``InputError`` for an input that violates ``config.inputs``."""
         if self.config.inputs:
-            require_accepted(self.config.inputs, lists, self.encode(rows))
+            lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
+            require_accepted(self.config.inputs, lists, self._ids_with_undefined(rows))
+
+    def check_values(self, rows: Rows) -> None:
+        """Raise the error of dense execution for an input on which the program is undefined."""
         if not self._checks:
             return
+        lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
         for row in {tuple(map(identity, row)): row for row in lists}.values():
             dense.evaluate_all(self._checks, row, FloatDomain())
 
@@ -355,12 +353,25 @@ class Encoding:
         is_integer = types_of(self._ids_by_value) == {int} and array.dtype.kind == "i"
         return is_integer and self._sorted_ids[0].dtype.kind == "i"
 
-    def _id(self, token: Any) -> int:
+    def _ids_with_undefined(self, rows: Rows) -> Any:
+        """Return the ids of a batch that may contain tokens for which the program is undefined."""
+        try:
+            return self.encode(rows)
+        except ExecutionError:
+            return np.array([[self._place(token) for token in row] for row in rows], dtype=np.int64)
+
+    def _place(self, token: Any) -> int:
+        """Return the row of W_E of a token of the vocabulary."""
         place = self._ids.get(identity(token), self._ids.get(token))
         vocabulary = self.config.vocabulary or ()
         if place is None:
             known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
             raise InputError(f"expected tokens of the vocabulary ({known}), got {token!r}")
+        return place
+
+    def _id(self, token: Any) -> int:
+        place = self._place(token)
+        vocabulary = self.config.vocabulary or ()
         for undefined, reason in self.config.undefined:
             if identity(undefined) == identity(vocabulary[place]):
                 raise ExecutionError(reason, f"the token {token!r}", kind="undefined")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from locum.errors import CompileError
+from locum.graph import abbreviate
 from locum.networks.compiler.bounds.demand import Demand
 from locum.networks.compiler.bounds.intervals import (
     UNIT,
@@ -390,7 +391,7 @@ class HeadBounds:
             raise CompileError(
                 "expected exact scores for hard attention, got scores with an error of up to "
                 f"{float(noise.max()):.1g}",
-                head.label,
+                head.label if head.selector is None else abbreviate(head.selector),
             )
         return np.where(noise > 0, 1.0, 0.0)
 

@@ -16,7 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from locum.errors import CompileError
-from locum.graph import Atom, Node
+from locum.graph import Atom, Node, build
+from locum.graph.operations import constant
 from locum.networks.compiler.program.aggregates import (
     SelectorFacts,
     Unlisted,
@@ -73,6 +74,25 @@ def find_sum(
         if mean.op == "aggregate" and _counts(count, mean.inputs[0], target, values, selectors):
             return SumOfKeys(count, mean)
     return None
+
+
+def plain_sum(node: Node) -> Node | None:
+    """Return the product in a ``locum.sum`` that rounds the product only if all values are integers.
+
+    The product differs from the rounded product only by rounding errors. Return None for other s-ops.
+    """
+    if node.op != "if_else":
+        return None
+    condition, rounded, total = node.inputs
+    if rounded.op != "round" or rounded.inputs[0] is not total or total.op != "multiply":
+        return None
+    mean = total.inputs[1]
+    if mean.op != "aggregate":
+        return None
+    selector, values = mean.inputs
+    fraction = build("not_equal", build("modulo", values, constant(1)), constant(0))
+    some = build("aggregate", selector, build("indicator", fraction), default=0)
+    return total if condition is build("equal", some, constant(0)) else None
 
 
 def list_sums(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ from locum.graph.families import opened
 from locum.graph.labels import names_given
 from locum.graph.operations import constant
 from locum.graph.traversal import replace_families, with_inputs
+from locum.networks.compiler.program.integer_sums import plain_sum
+
+#: Maximum number of nodes made by a stage that are written as text in search of the text of an error.
+_MAX_TEXTS = 10_000
 
 
 class Origins:
@@ -69,9 +74,8 @@ class Origins:
         ``owners`` maps nodes that a stage made, such as squares of scores, to the nodes for which they
         were made.
         """
-        # Only squares are considered, since writing all nodes as text would take seconds.
-        squares = {n: o for n, o in owners.items() if n.op == "multiply" and n.inputs[0] is n.inputs[1]}
-        of = {node: self._of.get(owner, owner) for node, owner in squares.items()} | self._of
+        made_by_stages = islice(owners.items(), _MAX_TEXTS)
+        of = {node: self._of.get(owner, owner) for node, owner in made_by_stages} | self._of
         made = {abbreviate(node): origin for node, origin in of.items() if node is not origin}
         own = text in {abbreviate(node) for node, origin in self._of.items() if node is origin}
         return text if own or text not in made else abbreviate(made[text])
@@ -141,7 +145,7 @@ def normalise(
         elif same.op == "tokens" and numeric:
             same = _cast(same)
         elif same.op == "if_else" and real_sums:
-            same = _unrounded(same)
+            same = plain_sum(same) or same
         new[node] = same
         if origins is not None:
             origins.rewrote(node, same)
@@ -166,24 +170,6 @@ def _cast(node: Node) -> Node:
             )
         case _:
             return token
-
-
-def _unrounded(node: Node) -> Node:
-    """Return the plain product in a ``locum.sum``, which rounds the product only for integers.
-
-    The plain product differs from the rounded one only by rounding errors, and the compiler cannot
-    decide whether real numbers are integers. Other s-ops are returned unchanged.
-    """
-    condition, rounded, total = node.inputs
-    if rounded.op != "round" or rounded.inputs[0] is not total or total.op != "multiply":
-        return node
-    mean = total.inputs[1]
-    if mean.op != "aggregate":
-        return node
-    selector, values = mean.inputs
-    fraction = build("not_equal", build("modulo", values, constant(1)), constant(0))
-    some = build("aggregate", selector, build("indicator", fraction), default=0)
-    return total if condition is build("equal", some, constant(0)) else node
 
 
 def _written_out(node: Node) -> Node:

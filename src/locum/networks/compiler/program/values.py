@@ -60,6 +60,8 @@ class Values:
         self._affine: dict[Node, Affine | None] = {}
         #: S-ops that round a sum of integers, whose argument is an integer up to rounding errors.
         self._sums: set[Node] = set()
+        #: For each ``locum.sum`` of integers and other numbers, the product that it may round.
+        self._products: dict[Node, Node] = {}
         self._sources = Sources(target, possible)
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectedKeys) -> Values:
@@ -68,6 +70,7 @@ class Values:
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
         copy._ranges, copy._affine = dict(self._ranges), dict(self._affine)
         copy._sources, copy._sums = self._sources.copy(), set(self._sums)
+        copy._products = dict(self._products)
         for node, atoms in values.items():
             copy._tables[node] = copy._sources.add(node, atoms)
             copy._ranges[node] = copy._range(node)
@@ -193,6 +196,18 @@ class Values:
         """Return whether an s-op rounds a sum that is an integer up to rounding errors."""
         self.table(node)
         return node in self._sums
+
+    def add_sum(self, node: Node, product: Node) -> None:
+        """Record that an s-op equals a product up to rounding errors."""
+        self._products[node] = product
+
+    def product_of_sum(self, node: Node) -> Node | None:
+        """Return the product that equals a sum over keys up to rounding, or None for other s-ops."""
+        if node.op == "round":
+            return node.inputs[0] if self.is_integer_sum(node) else None
+        if node.op == "multiply" and self.sum_of_keys(node) is not None:
+            return node
+        return self._products.get(node)
 
     def affine(self, node: Node) -> Affine | None:
         """Return an s-op as an integer combination of position and length, or None."""

@@ -26,7 +26,7 @@ from locum.graph import COMPARISONS, OPERATIONS, Atom, Node, Sort, abbreviate, b
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 from locum.networks.compiler.compile_limits import check_time, claim, work_on
-from locum.networks.compiler.program.integer_sums import FEW_ADDENDS, is_exact
+from locum.networks.compiler.program.integer_sums import FEW_ADDENDS, is_exact, plain_sum
 from locum.networks.compiler.program.normalise import Origins
 from locum.networks.compiler.program.sources import conditions, distinct, selectors_of
 from locum.networks.compiler.program.values import MAX_ROWS, Codes, Values
@@ -139,6 +139,8 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
         elif sort_of(same) is Sort.SOP:
             new[node] = stage.chosen(same) or stage.counted(same) or same
             stage.keep_integer_sum(node, new[node])
+            if (product := plain_sum(node)) is not None:
+                stage.values.add_sum(new[node], new[product])
         made = list(postorder(new[node], into=lambda n: n not in claimed))
         claimed.update(made)
         claim(node, (node, same, *made))
@@ -228,6 +230,7 @@ class _Broadcasting:
             for key, here in enumerate(self.row(selector, every_key))
         )
         scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
+        claim(node, postorder(*scores.nodes))
         self.known = self.known.knowing(scores={selector: scores})
         return node
 

@@ -274,7 +274,9 @@ class GateRoles(Roles):
 
     def made_for(self, node: Node) -> str | None:
         """Return the text of the s-op for which a code or a digit was made; None for other s-ops."""
-        return self._made_for.get(node)
+        text = self._made_for.get(node)
+        factors = {abbreviate(digit): abbreviate(sop) for digit, (_, sop) in self._digits.items()}
+        return text if text is None else factors.get(text, text)
 
     def names(self, label: Callable[[Node], str]) -> dict[Node, str]:
         """Return names for codes on a grid, digits of factors, and masked numbers."""
@@ -296,10 +298,12 @@ class GateRoles(Roles):
         by_sources = self._by_sources(node)
         if by_sources is not None and _is_short(by_sources) and not small:
             return self._looked_up(by_sources)
-        if node.op in ("multiply", "round") and (total := self._sum(node, by_sources)) is not None:
+        if (total := self._sum(node, by_sources)) is not None:
             return total
         by_inputs = self._by_inputs(node)
-        if by_sources is not None and self._is_early_square(node, by_sources):
+        # In float32, the input may have a rounding error that is too large for its table.
+        compared = small and self.known.target.dtype == "float64"
+        if by_sources is not None and not compared and self._is_early_square(node, by_sources):
             by_inputs = None  # the input is available one layer later than its sources
         usual = _shallowest(node, by_sources, by_inputs)
         if small:
@@ -417,13 +421,12 @@ class GateRoles(Roles):
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
         """Return the product that computes a sum over keys, without a table of all products.
 
-        Return None for other s-ops. For the ``round`` of a sum of integers, also return the product:
-        the difference is within the bound on the rounding error of dense execution.
+        Return None for other s-ops. If the s-op rounds the product, also return the product: the
+        difference is within the bound on the rounding error of dense execution.
         """
-        whole = self.values.is_integer_sum(node)
-        if not whole and (node.op == "round" or self.values.sum_of_keys(node) is None):
+        product = self.values.product_of_sum(node)
+        if product is None:
             return None
-        product = node.inputs[0] if whole else node
         scaled = self._reals.scaled(*product.inputs)
         if by_sources is not None and _is_short(by_sources):
             masks = 0 if scaled is None else len(scaled.terms)
@@ -432,7 +435,7 @@ class GateRoles(Roles):
             self._departing.add(node)
         if scaled is not None:
             return self._masked(node, product, scaled)
-        return term(product) if whole else self._reals.recipe(product)
+        return self._reals.recipe(product) if product is node else term(product)
 
     def _masked(self, node: Node, product: Node, scaled: Linear) -> Linear:
         """Make a mask for each ``x if digit else 0`` in the scaled form of a product.

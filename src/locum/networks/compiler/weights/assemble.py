@@ -267,7 +267,8 @@ def cast(weights: Weights, dtype: str) -> Weights:
     """Return the weights in another type; raise CompileError if a weight exceeds its range."""
 
     def held(array: Array) -> Array:
-        largest = float(np.abs(array).max(initial=0.0))
+        check_time()
+        largest = float(max(array.max(initial=0.0), -array.min(initial=0.0)))
         if not largest <= float(np.finfo(dtype).max):  # also true for NaN
             raise CompileError(f"expected weights within the range of {dtype}, got {largest:.3g}")
         return array.astype(dtype)
