@@ -162,7 +162,7 @@ def unsettled(name: str, options: dict[str, Any], given: tuple[torch.Tensor, ...
     if first in ("gelu", "gelu_backward"):
         # Instructions for bfloat16 replace subnormal numbers by 0 on some processors.
         smallest = torch.finfo(x.dtype).smallest_normal if x.dtype == torch.bfloat16 else 0.0
-        subnormal = (x != 0) & (x.abs() <= smallest)
+        subnormal: torch.Tensor = (x != 0) & (x.abs() <= smallest)
         if first == "gelu_backward":
             return subnormal
         return subnormal | (x > huge) | ((x <= 0) & (options["approximate"] == "tanh"))
