@@ -49,6 +49,7 @@ SECTIONS = (
             "equivalence",
             "non_regular_languages",
             "verification",
+            "new_claims",
             "playground",
             "hosting",
             "teaching",

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import locum
+from locum.paper.errata import claims_of_the_paper
+from locum.proofs import Proof, Refutation, RejectedError, check, prove
 from tests.cli.commands import command_line
 from tests.paper.proven import prove_all
 
@@ -33,11 +35,47 @@ def test_a_refutation_leaves_with_1(tmp_path: Path) -> None:
     checked = command_line("prove", "check", str(file))
     assert checked.returncode == 0
     assert "Accepted: it is not true that for all s" in checked.stdout
+    printed = json.loads(command_line("prove", "check", str(file), "--json").stdout)
+    assert printed["shows"] == "refutation"
+    assert printed["statement"].startswith("it is not true that for all s")
+    assert printed["name"] == "E2 2"
     assert done.returncode == 1
     result = json.loads(done.stdout)
     assert result["verdict"] == "refuted"
     assert result["counterexample"]["s"] == [[-1.0, -2.0]]
     assert result["found"] != result["expected"]
+
+
+def test_the_claims_of_errata_and_listings_are_built_again() -> None:
+    """A file named E2 was accepted, although its program was the identity."""
+    refutable = claims_of_the_paper()
+    listing = prove(refutable["listing-4"](3))
+    erratum = prove(refutable["E2"]())
+    other = prove(locum.proofs.about("other", (2,), locum.tokens, [("s", 1, 2)], lambda s: s.sort(2)))
+    assert isinstance(listing, Proof)
+    assert isinstance(erratum, Refutation)
+    assert isinstance(other, Refutation)
+    assert check(listing.certificate, more=refutable).title == "listing-4 3"
+    assert check(erratum.certificate, more=refutable).title == "E2 2"
+    forged = other.certificate | {"claim": erratum.certificate["claim"]}
+    for content in (
+        forged,
+        erratum.certificate | {"claim": erratum.certificate["claim"] | {"shape": [3]}},
+        erratum.certificate | {"claim": erratum.certificate["claim"] | {"name": "E3"}},
+        listing.certificate | {"claim": listing.certificate["claim"] | {"shape": [4]}},
+        listing.certificate | {"claim": listing.certificate["claim"] | {"shape": [1, 1, 1]}},
+    ):
+        with pytest.raises(RejectedError):
+            check(content, more=refutable)
+
+
+def test_a_wrong_hash_is_rejected_with_the_page_of_the_format() -> None:
+    proof = prove("transpose", 2, 2)
+    assert isinstance(proof, Proof)
+    content = proof.certificate | {"program": proof.certificate["program"] | {"hash": "0" * 64}}
+    message = "hash: expected the hash of the graph, got another; see docs/certificates.md"
+    with pytest.raises(RejectedError, match=message):
+        check(content)
 
 
 def test_a_limit_leaves_with_1() -> None:
@@ -50,6 +88,7 @@ def test_a_limit_leaves_with_1() -> None:
     ("arguments", "message"),
     [
         (["prove", "claim", "nope"], "expected the name of a claim, got 'nope'"),
+        (["prove", "claim", "nope"], "hierarchy, E2, E3, E6, E7, E11, E15, E16"),
         (["prove", "claim", "matmul", "1"], "matmul takes r k c"),
         (["prove", "claim", "relu", "1", "-o", "/no/folder/x.json"], "there is no folder"),
         (["prove", "check", "/no/such/file"], "cannot read"),

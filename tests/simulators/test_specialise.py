@@ -12,7 +12,7 @@ from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.graph import postorder
 from locum.networks.compiler.program.normalise import specialise
-from locum.proofs.claims.claim import about
+from locum.proofs import about
 from locum.proofs.claims.formula import Formula
 from locum.proofs.prover.prove import Proof, prove
 from locum.simulators import Attention, Encoder, Order, UniversalSimulator

@@ -79,7 +79,7 @@ def test_programs_that_round_are_rejected() -> None:
 def test_programs_with_free_families_are_rejected() -> None:
     certificate = forge(claim(build("divide", constant(1), HEADS)))
     for content in (certificate, forge_refutation(certificate, [Fraction(0)])):
-        with pytest.raises(RejectedError, match="program: expected another value"):
+        with pytest.raises(RejectedError, match="program: expected a value that the format"):
             check(content)
 
 

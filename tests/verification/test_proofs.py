@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.proofs import Claim, Proof, Refutation, Unproven, about, claim, prove
+from locum.proofs import Claim, Formula, Proof, Refutation, Unproven, about, claim, prove
 from locum.proofs.prover.proof import NotProvenError, Prover
 from locum.proofs.prover.refute import looks_wrong
 from tests.paper.proven import verdicts
@@ -193,6 +194,32 @@ def test_ties_are_cases_of_their_own() -> None:
 def test_bad_claims(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(locum.InputError, match=message):
         prove(*arguments)
+
+
+@pytest.mark.parametrize("name", ["transpose", "E2", "listing-1"])
+def test_names_of_existing_claims_are_reserved(name: str) -> None:
+    """``locum prove check`` builds the claims with these names again."""
+    with pytest.raises(locum.InputError, match=f"existing claims, got '{name}'; try 'own_{name}'"):
+        about(name, (1,), locum.tokens, [("s", 1, 1)], lambda s: s)
+
+
+@pytest.mark.parametrize(
+    "conditions", [None, [1], [("s", ">")], (Formula.input("s", 1, 2), ">"), "<", ">=", "2x1"]
+)
+def test_conditions_are_pairs_of_a_number_and_a_relation(conditions: Any) -> None:
+    def state(s: Formula) -> Any:
+        if conditions == "2x1":
+            return [(s, ">")]
+        return [(s[0, 0], conditions)] if isinstance(conditions, str) else conditions
+
+    with pytest.raises(locum.InputError, match="conditions: expected a list of pairs of a 1×1 formula"):
+        about("own", (2,), locum.tokens, [("s", 1, 2)], lambda s: s, conditions=state)
+
+
+@pytest.mark.parametrize("token", ["s", 0.5, (0, 0), (1, 0, 0), (0, 1, 0), (0, 0, -1)])
+def test_a_layout_contains_integers_and_entries_of_the_inputs(token: Any) -> None:
+    with pytest.raises(locum.InputError, match="layout: expected integers and entries"):
+        about("own", (2,), locum.tokens, [("s", 1, 2)], lambda s: s, layout=[(0, 0, 0), token])
 
 
 X, EPSILON = locum.constructions.concatenate(locum.tokens, (2, 2), (1, 1))

@@ -117,7 +117,7 @@ def test_limits_refute_nothing() -> None:
 def test_the_failing_case_is_tried() -> None:
     """The counterexample stood in the message, "in the case 2·x − 2469 = 0", and was not tried."""
     odd = locum.where(X == 1234.5, 7, locum.maximum(X, 0))
-    verdict = prove(about("relu", (1,), odd, [("s", 1, 1)], lambda s: s.relu()))
+    verdict = prove(about("odd relu", (1,), odd, [("s", 1, 1)], lambda s: s.relu()))
     assert isinstance(verdict, Refutation)
     assert verdict.entries == (1234.5,)
     far = locum.where((X > 10**6) & (X < 10**6 + 1), 0, X)

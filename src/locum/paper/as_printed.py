@@ -16,7 +16,7 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.paper import listings
 from locum.paper.item import ClaimInstance
-from locum.proofs.claims.claim import Claim, about
+from locum.proofs.claims.claim import Claim, state
 from locum.proofs.claims.formula import Formula
 from locum.proofs.claims.named import claim as named_claim
 from locum.proofs.claims.textbook import attention, embedded
@@ -36,13 +36,13 @@ from locum.simulators import UniversalSimulator
 def maxmin_listing() -> Claim:
     """Claim that Listing 5 sorts a pair in descending order (E2)."""
     program = listings.program("maxmin", [1.0, 2.0])
-    return about("E2", (2,), program, [("s", 1, 2)], lambda s: s.sort(2))
+    return state("E2", (2,), program, [("s", 1, 2)], lambda s: s.sort(2))
 
 
 def match2_listing() -> Claim:
     """Claim that Listing 6 decides Match₂ for two tokens in {1, …, p} with p = 5 (E3)."""
     program = listings.program("match2", [1, 2])
-    return about(
+    return state(
         "E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True,
         conditions=lambda s: [(bound, ">") for i in (0, 1) for bound in (s[0, i], 6 - s[0, i])],
     )  # fmt: skip
@@ -57,7 +57,7 @@ def algorithm_3() -> Claim:
     place = select(indices, k, "<") & select(l * k + m, indices, "==")
     program = a.derive(k * sum_over(l, m, aggregate(place, products)), r, columns, b)
     inputs = [("A", r, k), ("B", k, columns)]
-    return about("E6", (r, k, columns), program, inputs, lambda a, b: a @ b)
+    return state("E6", (r, k, columns), program, inputs, lambda a, b: a @ b)
 
 
 def algorithm_2() -> Claim:
@@ -71,7 +71,7 @@ def algorithm_2() -> Claim:
     queries = select(l * r, indices, "<=") & select(l * r + r, indices, ">")
     power = exp(tokens)
     program = Matrix(power / sum_over(l, k * aggregate(keys & queries, power)), r, k)
-    return about("E7", (r, k), program, [("X", r, k)], Formula.softmax)
+    return state("E7", (r, k), program, [("X", r, k)], Formula.softmax)
 
 
 def shift_matrix() -> Claim:
@@ -79,7 +79,7 @@ def shift_matrix() -> Claim:
     n, t = 5, 2
     program = aggregate(select(indices, (length - t + indices) % length, "=="), tokens)
     shifted = [(i + t) % n for i in range(n)]
-    return about("E11", (n, t), program, [("s", 1, n)], lambda s: [[s[0, i] for i in shifted]])
+    return state("E11", (n, t), program, [("s", 1, n)], lambda s: [[s[0, i] for i in shifted]])
 
 
 def zero_padding() -> Claim:
@@ -103,12 +103,12 @@ def square_root() -> Claim:
             layout[offset + d * i + j] = (number, i, j)
     for i in range(small, d):
         layout[n * d + d * i + i] = 1  # Step 2 adds an identity block.
-    return about("E16", (n, small, small, n, d, d), program, inputs, attention, layout=layout)
+    return state("E16", (n, small, small, n, d, d), program, inputs, attention, layout=layout)
 
 
 def _transpose(columns: int) -> Claim:
     program = listings.program("transpose", [1.0] * (3 * columns))
-    return about("listing-1", (columns,), program, [("X", 3, columns)], lambda x: x.T)
+    return state("listing-1", (columns,), program, [("X", 3, columns)], lambda x: x.T)
 
 
 def _matmul(k: int) -> Claim:
@@ -120,22 +120,22 @@ def _matmul(k: int) -> Claim:
         entries = Formula.of([[product[i, j] for i in range(3) for j in range(4)]])
         return Formula.beside(entries, Formula.of(zeros)) if zeros[0] else entries
 
-    return about("listing-3", (k,), program, [("A", 3, k), ("B", k, 4)], reference)
+    return state("listing-3", (k,), program, [("A", 3, k), ("B", k, 4)], reference)
 
 
 def _relu(n: int) -> Claim:
     program = listings.program("relu", [1.0] * n)
-    return about("listing-4", (n,), program, [("X", 1, n)], Formula.relu)
+    return state("listing-4", (n,), program, [("X", 1, n)], Formula.relu)
 
 
 def _cofactor() -> Claim:
     program = listings.program("cofactor", [float(n) for n in range(9)])
-    return about("listing-7", (), program, [("A", 3, 3)], Formula.cofactors)
+    return state("listing-7", (), program, [("A", 3, 3)], Formula.cofactors)
 
 
 def _determinant() -> Claim:
     program = listings.program("determinant", [float(n) for n in range(9)])
-    return about(
+    return state(
         "listing-8", (), program, [("A", 3, 3)], lambda a: [[a.determinant() for _ in range(9)]]
     )
 

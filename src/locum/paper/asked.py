@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from locum.paper.as_printed import LISTINGS
-from locum.paper.errata import ERRATA
+from locum.paper.errata import refutable_errata
 from locum.proofs.claims.named import FAMILIES, problem_with
 
 
@@ -41,7 +41,7 @@ def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None
     >>> problem_of_refutation({"erratum": "E2"}) is None
     True
     """
-    known = [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
+    known = refutable_errata()
     if settings["erratum"] in known:
         return None
     expected = f"expected an erratum that can be refuted ({', '.join(known)})"

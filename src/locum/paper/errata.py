@@ -362,3 +362,24 @@ _ALL = [
 
 #: Number → erratum, in the order of the numbers.
 ERRATA = {erratum.number: erratum for erratum in _ALL}
+
+
+def refutable_errata() -> list[str]:
+    """List the numbers of the errata whose printed statement the prover refutes."""
+    return [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
+
+
+def claims_of_the_paper() -> dict[str, Callable[..., Claim]]:
+    """Return functions from the shape to the claim of a listing or erratum, by the name of the claim.
+
+    >>> claims_of_the_paper()["E2"](2).statement[:33]
+    'for all s ∈ ℝ^{1×2}: P⟨s⟩ = sort_'
+    """
+
+    def builder(refutable: Refutable) -> Callable[..., Claim]:
+        return lambda *shape: refutable.claim()  # An erratum has one shape.
+
+    printed = {number: erratum.refutable for number, erratum in ERRATA.items()}
+    return as_printed.LISTINGS | {
+        number: builder(refutable) for number, refutable in printed.items() if refutable is not None
+    }

@@ -7,8 +7,10 @@ claim in the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from locum.proofs.checker.check import (
     CLAIM_FIELDS,
@@ -22,12 +24,16 @@ from locum.proofs.checker.check import check as check_certificate
 from locum.proofs.claims.claim import Claim
 from locum.proofs.claims.named import FAMILIES, claim
 
+#: Functions that build a claim from its shape, by the name of the claim.
+Builders: TypeAlias = Mapping[str, Callable[..., Claim]]
+
 
 @dataclass(frozen=True)
 class Verified:
     """The result of checking a certificate or a refutation."""
 
-    #: The claim as a sentence, the title of a named claim (otherwise None), and the program's hash.
+    #: The claim as a sentence, which is false if ``refuted`` is not None. The title of a named claim
+    #: (otherwise None), and the program's hash.
     statement: str
     title: str | None
     program: str
@@ -36,17 +42,19 @@ class Verified:
     refuted: Refuted | None = None
 
 
-def check(content: Any, stated: Claim | None = None) -> Verified:
+def check(
+    content: Any, stated: Claim | None = None, *, more: Builders = MappingProxyType({})
+) -> Verified:
     """Check the content of a certificate or of a refutation, and return the verified claim.
 
     Raise :class:`RejectedError` if the content is not valid. The content must be about the claim
     ``stated``. If ``stated`` is None and the content includes the name of a claim, it must be about the
-    claim with this name.
+    claim with this name. ``more`` contains named claims that :func:`claim` does not build.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
     refuted = check_refutation(content) if is_refutation else None
     cases = 0 if is_refutation else check_certificate(content)
-    claimed = stated if stated is not None else _find_claim(content["claim"])
+    claimed = stated if stated is not None else _find_claim(content["claim"], more)
     named = None if claimed is None else reject_errors(lambda one: one.content)(claimed)
     if claimed is not None and named != {field: content[field] for field in CLAIM_FIELDS}:
         raise RejectedError(
@@ -58,7 +66,7 @@ def check(content: Any, stated: Claim | None = None) -> Verified:
     return Verified(statement, title, content["program"]["hash"], cases, refuted)
 
 
-def _find_claim(label: Any) -> Claim | None:
+def _find_claim(label: Any, more: Builders) -> Claim | None:
     """Return the claim that ``label`` describes, or None if no claim has the name in ``label``."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
@@ -66,11 +74,16 @@ def _find_claim(label: Any) -> Claim | None:
                 raise RejectedError("expected the claim's name, shape, recipe and tolerance alone")
         case _:
             raise RejectedError("expected the claim's name, shape, recipe and tolerance")
-    if name not in FAMILIES:
+    if name not in FAMILIES and name not in more:
         return None
     if not all(type(n) is int and 1 <= n <= 100 for n in shape):
         raise RejectedError("expected the shape of a named claim as integers from 1 to 100")
     try:
-        return claim(name, *shape, recipe=recipe or None, tolerance=tolerance)
+        if name in FAMILIES:
+            return claim(name, *shape, recipe=recipe or None, tolerance=tolerance)
+        built = more[name](*shape)
     except Exception as problem:  # A label can contain any shape.
         raise RejectedError(f"the named claim cannot be built: {problem}") from None
+    if built.label != label:
+        raise RejectedError(f"claim: expected {built.label} for this name, got {label!s:.200}")
+    return built

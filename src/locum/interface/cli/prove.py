@@ -35,11 +35,10 @@ command = Group("prove", help=__doc__, usual="claim")
 
 def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Complete the names of claims, and the numbers of errata that can be refuted."""
-    from locum.paper.errata import ERRATA
+    from locum.paper.errata import refutable_errata
     from locum.proofs.claims.named import FAMILIES
 
-    refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
-    return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
+    return [name for name in [*FAMILIES, *refutable_errata()] if name.startswith(begun)]
 
 
 def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -81,9 +80,9 @@ def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any
     """Prove a claim for all inputs of a shape, or refute it.
 
     Example: locum prove claim matmul 3 3 4. NAME is a construction, a layer that U simulates, such as
-    attention, or the number of an erratum that can be refuted, such as E2. An unknown NAME prints the
-    list of names. Before the result is printed, the checker of `locum prove check` verifies it. The
-    exit code is 1 if the claim is refuted, or not proven within the limits.
+    attention, or the number of an erratum that can be refuted, such as E2. The error for an unknown
+    NAME lists all names. Before the result is printed, the checker of `locum prove check` verifies it.
+    The exit code is 1 if the claim is refuted, or not proven within the limits.
     """
     from locum.proofs import Unproven, prove
 
@@ -104,9 +103,13 @@ def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any
 
 def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str | Claim:
     """Return the claim of an erratum, or ``name`` unchanged if it is not an erratum."""
-    from locum.paper.errata import ERRATA
+    from locum.paper.errata import ERRATA, refutable_errata
+    from locum.proofs.claims.named import FAMILIES
 
     if name not in ERRATA:
+        if name not in FAMILIES:
+            names = ", ".join([*FAMILIES, *refutable_errata()])
+            raise InputError(f"expected the name of a claim, got {name!r}; try one of {names}")
         return name
     if shape or options["recipe"] or options["tolerance"] is not None:
         raise InputError(
@@ -114,7 +117,7 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
         )
     refutable = ERRATA[name].refutable
     if refutable is None:
-        numbers = ", ".join(number for number, erratum in ERRATA.items() if erratum.refutable)
+        numbers = ", ".join(refutable_errata())
         raise InputError(
             f"expected an erratum that can be refuted ({numbers}), got {name}; try locum paper errata"
         )
@@ -233,7 +236,7 @@ def _checked_text(result: dict[str, Any]) -> Iterator[str]:
         yield f"Rejected: {result['problem']}"
         return
     proven, owner, cases = result["shows"] == "proof", result["name"], result["cases"]
-    yield f"Accepted: {'' if proven else 'it is not true that '}{result['statement']}"
+    yield f"Accepted: {result['statement']}"
     yield f"(P is the program of {owner or 'the file'}, SHA-256 {result['program']})"
     yield f"({cases:,} case{'' if cases == 1 else 's'} checked)" if proven else f"({result['problem']})"
 
@@ -274,6 +277,7 @@ def run_check(file: Path, seconds: int, megabytes: int) -> dict[str, Any]:
 def check_in_limits() -> None:
     """Limit this process, check the certificate on standard input, and print the result as JSON."""
     # imported before the limits are set
+    import locum.paper.errata
     import locum.proofs.file_checking  # noqa: F401
 
     _limit_process(*map(int, sys.argv[1:]))
@@ -286,13 +290,14 @@ def check_in_limits() -> None:
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
     """Read and check a certificate, and return the verdict as a JSON-compatible dictionary."""
+    from locum.paper.errata import claims_of_the_paper
     from locum.proofs import RejectedError, check
 
     try:
         content = file.read(LIMIT + 1)
         if len(content) > LIMIT:  # the file has no known size, or grows while it is read
             raise InputError(f"it has more than {LIMIT:,} bytes")
-        verified = check(parse_json(content))
+        verified = check(parse_json(content), more=claims_of_the_paper())
     except RejectedError as problem:
         return {"verdict": "rejected", "problem": str(problem)}
     except InputError as problem:
@@ -301,7 +306,7 @@ def _check(file: IO[bytes]) -> dict[str, Any]:
         "verdict": "accepted",
         "shows": "proof" if verified.refuted is None else "refutation",
         "name": verified.title,
-        "statement": verified.statement,
+        "statement": ("it is not true that " if verified.refuted else "") + verified.statement,
         "program": verified.program,
         "cases": verified.cases,
     }

@@ -122,16 +122,16 @@ def read_subject(content: Any, kind: str) -> Subject:
     _require(bool(places), "places")
     program = loads(json.dumps(content["program"]["graph"]))
     _require(content["program"].keys() == {"hash", "graph"} and not program.free, "program")
-    _require(content["program"]["hash"] == stable_hash(program), "hash")
+    _require(content["program"]["hash"] == stable_hash(program), "hash", "the hash of the graph")
     return Subject(
         program, content["program"]["hash"], inputs, content["domain"] == "integer", table, roots[0],
         list(zip(roots[1:], relations, strict=True)), tokens, places,
     )  # fmt: skip
 
 
-def _require(holds: bool, field: str) -> None:
+def _require(holds: bool, field: str, expected: str = "a value that the format allows") -> None:
     if not holds:
-        raise RejectedError(f"{field}: expected another value; see the format in docs/verification.md")
+        raise RejectedError(f"{field}: expected {expected}, got another; see docs/certificates.md")
 
 
 def require_indices(values: Sequence[Any], size: int, field: str) -> None:

@@ -1,7 +1,7 @@
 """Define a claim: a program, its inputs, and the formula that the program should compute.
 
 >>> from locum import tokens
->>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
+>>> square = state("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
 >>> print(square.statement)
 for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 6c97c909083a92ab…
 """
@@ -165,7 +165,7 @@ class Claim:
         return [values[place] for row in self.places for place in row]
 
 
-def about(
+def state(
     name: str,
     shape: Sequence[int],
     program: Matrix | SOp,
@@ -177,13 +177,7 @@ def about(
     conditions: Callable[..., Sequence[Condition]] | None = None,
     **options: Any,
 ) -> Claim:
-    """Return a claim about a program that returns a matrix, or about all positions of an s-op.
-
-    ``reference`` maps the inputs, as formulas, to the formula that the program is claimed to compute,
-    or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions. The
-    tokens are the entries of the inputs in order, unless a ``layout`` is given. Zeros are appended up
-    to ``length``, or up to the length that the program needs.
-    """
+    """Return a claim like :func:`locum.proofs.about`, with any name."""
     matrices = tuple(Formula.input(*one) for one in inputs)
     if len({x.attribute[0] for x in matrices}) != len(matrices):
         raise InputError("expected inputs with different names, got the same name twice")
@@ -212,8 +206,36 @@ def about(
             f"expected a reference of the program's {sum(map(len, places))} entries, "
             f"got a {formula.rows}×{formula.columns} matrix"
         )
-    padded = (*layout, *[0] * (length - len(layout)))
-    assumed = tuple(conditions(*matrices)) if conditions is not None else ()
+    padded = (*(_read_token(token, matrices) for token in layout), *[0] * (length - len(layout)))
+    assumed = _read_conditions(conditions(*matrices)) if conditions is not None else ()
     return Claim(
         name, tuple(shape), node, matrices, padded, places, formula, conditions=assumed, **options
     )
+
+
+def _read_token(token: Any, inputs: Sequence[Formula]) -> Token:
+    """Check a token of a layout and return it."""
+    match token:
+        case int() if type(token) is int:
+            return token
+        case (int(number), int(i), int(j)) if 0 <= number < len(inputs):
+            if 0 <= i < inputs[number].rows and 0 <= j < inputs[number].columns:
+                return number, i, j
+    raise InputError(
+        "layout: expected integers and entries (matrix, row, column) of the inputs, "
+        f"got {token!r:.60}; try (0, 0, 0) for the first entry of the first input"
+    )
+
+
+def _read_conditions(conditions: Any) -> tuple[Condition, ...]:
+    """Check the conditions of a claim and return them."""
+    listed = conditions if isinstance(conditions, (list, tuple)) else [conditions]
+    for condition in listed:
+        match condition:
+            case (Formula(shape=(1, 1)), "!=" | ">"):
+                continue
+        raise InputError(
+            "conditions: expected a list of pairs of a 1×1 formula and '!=' or '>', "
+            f"got {condition!r:.60}; try conditions=lambda X: [(X[0, 0], '>')]"
+        )
+    return tuple(listed)

@@ -6,14 +6,21 @@ Xᵀ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from locum.constructions import Matrix
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
 from locum.proofs.claims import textbook
-from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.claim import Claim, Condition, Input, Reference, state
+from locum.proofs.claims.statement import Token
+from locum.rasp.handles import SOp
+
+#: Names of claims of the paper, which ``locum.paper`` builds.
+_OF_THE_PAPER = re.compile(r"E[0-9]+|listing-[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,48 @@ def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | 
             f"expected no tolerance for {name}, got {tolerance!r}; try without a tolerance"
         )
     return replace(family.build(*shape, **options), name=name, shape=shape, **options)
+
+
+def about(
+    name: str,
+    shape: Sequence[int],
+    program: Matrix | SOp,
+    inputs: Sequence[Input],
+    reference: Reference,
+    *,
+    layout: Sequence[Token] | None = None,
+    length: int = 0,
+    conditions: Callable[..., Sequence[Condition]] | None = None,
+    integer: bool = False,
+    **options: Any,
+) -> Claim:
+    """Return a claim about a program that returns a matrix, or about all positions of an s-op.
+
+    ``reference`` maps the inputs, as formulas, to the formula that the program is claimed to compute,
+    or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions: a list of
+    pairs of a 1×1 formula and ``"!="`` or ``">"``, which compares the formula with 0. With
+    ``integer=True``, the entries are integers. The tokens are the entries of the inputs in order,
+    unless a ``layout`` is given. Zeros are appended up to ``length``, or up to the length that the
+    program needs. The ``name`` and the ``shape`` are a title; names of named claims, errata and
+    listings are rejected.
+
+    >>> from locum import tokens
+    >>> stated = about(
+    ...     "reciprocal", (1,), 1 / tokens, [("s", 1, 1)], lambda s: 1 / s,
+    ...     conditions=lambda s: [(s, "!=")],
+    ... )
+    >>> print(stated.statement)
+    for all s ∈ ℝ^{1×1} with s ≠ 0: P⟨s⟩ = 1/s, where P is the program 6a9239a425964adf…
+    """
+    if not isinstance(name, str) or name in FAMILIES or _OF_THE_PAPER.fullmatch(name):
+        raise InputError(
+            f"name: expected a string other than the names of existing claims, got {name!r:.60}; "
+            f"try 'own_{name!s:.40}'"
+        )
+    return state(
+        name, shape, program, inputs, reference, layout=layout, length=length, conditions=conditions,
+        integer=integer, **options,
+    )  # fmt: skip
 
 
 _ORDER = ("n", "d", "d_v")

@@ -14,7 +14,7 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.proofs.claims.claim import Claim, Condition, Input, about
+from locum.proofs.claims.claim import Claim, Condition, Input, state
 from locum.proofs.claims.formula import Formula
 from locum.proofs.claims.statement import Token
 from locum.rasp.python import full, tokens
@@ -24,7 +24,7 @@ from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
 
 #: State a claim without a name and a shape, which ``named.py`` adds.
-_stated = partial(about, "", ())
+_stated = partial(state, "", ())
 
 
 def transpose(r: int, k: int, recipe: str) -> Claim:
@@ -208,7 +208,7 @@ def _about_u(
     The module ``named.py`` adds the name and the shape of the claim.
     """
     U = UniversalSimulator(order, recipe=recipe)
-    return about("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
+    return state("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
 
 
 def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
@@ -396,4 +396,4 @@ def embedded(
     for block, value in fixed.items():
         layout[simulator.layout.position(block, 0, 0)] = value
     part = simulator.output.block(0, 0, m, e_v)
-    return about(name, shape, part, inputs, attention, layout=layout, length=simulator.length)
+    return state(name, shape, part, inputs, attention, layout=layout, length=simulator.length)
