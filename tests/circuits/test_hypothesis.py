@@ -15,6 +15,7 @@ from locum import aggregate, indices, length, select, tokens
 from locum.errors import InputError
 from locum.experiments.circuits import check_hypothesis
 from locum.experiments.circuits.program_interchange import interchange
+from locum.interface.display.hypothesis_page import hypothesis_page
 from tests.cli.commands import command_line
 
 torch: Any = pytest.importorskip("torch")
@@ -183,6 +184,27 @@ def test_a_compiled_network_computes_its_program_by_its_head() -> None:
     assert report.holds
     assert report.heads[0].distance < 1e-3
     assert report.interventions[0].agreement == 1.0
+
+
+def test_repeated_inputs_and_the_difference_of_u_are_noted() -> None:
+    model = locum.compile(
+        PREVIOUS, length=4, vocabulary="abc", attention="softmax", feed_forward="relu"
+    )
+    report = check_hypothesis(model, PREVIOUS, [*ROWS[:9], ROWS[0]], on_u=True)
+    assert report.inputs == 9
+    assert "repeated inputs: 1 of 10 are not counted" in report.notes
+    assert any(note.startswith("U and eager execution agree; the largest") for note in report.notes)
+    plain = check_hypothesis(model, PREVIOUS, ROWS[:9])
+    assert not [note for note in plain.notes if "repeated" in note or "eager" in note]
+
+
+def test_the_page_numbers_residual_streams_as_the_report() -> None:
+    model = locum.compile(
+        PREVIOUS, length=4, vocabulary="abc", attention="softmax", feed_forward="relu"
+    )
+    report = check_hypothesis(model, PREVIOUS, ROWS)
+    assert report.probes[0].layer == 1
+    assert "after 1 layer<" in hypothesis_page(report, "title")
 
 
 def test_an_answer_that_a_compiled_network_cannot_give_is_a_counterexample() -> None:

@@ -267,6 +267,15 @@ def test_several_texts_need_a_padding_token(simulate: Run, tmp_path: Path) -> No
     assert json_of(simulate, "--model", folder, "--text", "the cat")["holds"] is True
 
 
+def test_a_folder_without_a_tokenizer(simulate: Run, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "gpt2", "gpt2")
+    for file in folder.glob("token*"):
+        file.unlink()
+    code, _, err = simulate("--model", folder, "--text", "the cat")
+    assert code == 2
+    assert "got none; try tokenizer.save_pretrained(folder)" in " ".join(err.split())
+
+
 def test_options_of_models_without_a_model(simulate: Run) -> None:
     code, _, err = simulate("--text", "a", "--no-compare")
     assert code == 2

@@ -127,6 +127,32 @@ def test_dynamic_shapes_are_recorded() -> None:
     assert [tuple(run["blocks.0"]["tanh"].shape) for run in recorded.runs] == [(2, 8), (3, 8)]
 
 
+def test_a_path_without_a_module_is_reported() -> None:
+    compiled = compile_on_u(Model())
+    with (
+        torch.no_grad(),
+        pytest.warns(UserWarning, match=r"got 'block\.\*'; try one of blocks\.0, blocks\.0\.up"),
+        locum.torch.record("block.*", "blocks.1") as recorded,
+    ):
+        compiled(torch.randn(2, 4))
+    assert list(recorded) == ["blocks.1"]
+
+
+def test_layers_that_pytorch_fuses_are_reported() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.Sequential(nn.TransformerEncoder(layer, 1)).eval()
+    x = torch.randn(1, 3, 8)
+    with (
+        torch.no_grad(),
+        pytest.warns(UserWarning, match=r"try one of 0, 0\.layers\.0$"),
+        locum.torch.record("0.layers.*.self_attn"),
+    ):
+        compile_on_u(model)(x)
+    with torch.no_grad(), locum.torch.record("0.layers.*") as recorded:
+        compile_on_u(model)(x)
+    assert list(recorded.patterns) == ["0.layers.0"]
+
+
 def test_wrong_arguments_raise() -> None:
     with pytest.raises(locum.InputError, match="record: expected paths of modules"):
         locum.torch.record().__enter__()

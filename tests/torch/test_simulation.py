@@ -127,3 +127,9 @@ def test_bad_input(model: Model) -> None:
     with pytest.raises(InputError, match="compare=False"):
         locum.torch.simulate(model, x)
     locum.torch.simulate(model, x, compare=False)
+
+
+def test_the_largest_difference_is_returned() -> None:
+    a, b = torch.tensor([1.0, 4.0]), torch.tensor([1.0, 4.5])
+    assert check_difference((a, b), (a, b)) == 0.0
+    assert check_difference((a, a), (a, b), tolerance=0.2) == 0.125

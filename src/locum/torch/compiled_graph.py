@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import sympy
@@ -18,7 +18,7 @@ from locum.execution.fast.interpolation import NotLinearError, PlanFamily, draw_
 from locum.shared_state import BoundedCache
 from locum.torch.concrete_graph import SymbolBinding, is_strided, read_metadata
 from locum.torch.program import Program
-from locum.torch.step_recorder import Recorder, active_recorder
+from locum.torch.step_recorder import Recorder, active_recorder, module_paths
 from locum.torch.usage import GraphUsage, ProgramUsage
 
 #: The values of the symbols of a graph.
@@ -170,8 +170,14 @@ class CompiledGraph:
         results, steps = program.run(arguments)
         usage.add_run(program, time.perf_counter() - started)
         if recorder is not None:
-            recorder.add(steps)
+            recorder.add(steps, self._paths)
         return results
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        """Paths of the modules that contain nodes of the graph."""
+        paths = (path for node in self._module.graph.nodes for path in module_paths(node))
+        return list(dict.fromkeys(paths))
 
     def _find(self, arguments: Sequence[Any], recorder: Recorder | None) -> Entry:
         """Return the program for the shapes of these arguments, from a cache if possible."""

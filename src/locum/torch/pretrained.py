@@ -94,7 +94,7 @@ def load_pretrained(
             kind = transformers.AutoModelForCausalLM
         elif answers:
             kind = _saved_class(transformers, config)
-        tokenizer = _tokenizer(transformers, folder, options, is_optional=answers)
+        tokenizer = _tokenizer(transformers, folder, options)
         model, loading = kind.from_pretrained(folder, **options, **weights, output_loading_info=True)
     except Exception as error:  # the files of a folder can cause any error in the library
         problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -106,6 +106,11 @@ def load_pretrained(
         raise InputError(
             f"--model: expected a model that reads text, got one that reads {model.main_input_name}; "
             "try locum.torch.simulate(model, ...) in Python"
+        )
+    if tokenizer is None and not answers:
+        raise InputError(
+            f"--model: expected a tokenizer in {folder}, got none; try "
+            "tokenizer.save_pretrained(folder), or locum.torch.simulate(model, input_ids=...) in Python"
         )
     missing = sorted(loading["missing_keys"])
     if answers and missing:
@@ -125,8 +130,9 @@ def _saved_class(transformers: Any, config: Any) -> Any:
     return kind
 
 
-def _tokenizer(transformers: Any, folder: Path, options: dict[str, Any], *, is_optional: bool) -> Any:
-    """Return the tokenizer in a folder, or None if the tokenizer is optional and missing."""
-    if is_optional and not any(folder.glob("*token*")) and not any(folder.glob("vocab*")):
+def _tokenizer(transformers: Any, folder: Path, options: dict[str, Any]) -> Any:
+    """Return the tokenizer in a folder, or None if the folder contains no files of a tokenizer."""
+    names = ("*token*", "vocab*", "*.model", "tekken.json")
+    if "gguf_file" not in options and not any(any(folder.glob(name)) for name in names):
         return None
     return transformers.AutoTokenizer.from_pretrained(folder, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,6 +64,24 @@ def simulate(
     float32, 2e-2 for float16 and 1e-1 for bfloat16. The eager run uses copies of the inputs. Random
     number generators, caches and buffers change as in a single run.
     """
+    options: Any = {"compare": compare, "tolerance": tolerance, "executor": executor, "host": host}
+    return simulate_and_measure(model, arguments, inputs, **options)[0]
+
+
+def simulate_and_measure(
+    model: torch.nn.Module,
+    arguments: tuple[Any, ...],
+    inputs: Mapping[str, Any],
+    *,
+    compare: bool = True,
+    tolerance: float | None = None,
+    executor: str = "fast",
+    host: str = "allowed",
+) -> tuple[Any, float]:
+    """Return the output of :func:`simulate`, and its largest difference from eager execution.
+
+    The difference is relative to the largest entry of a tensor. It is 0 without ``compare``.
+    """
     if not isinstance(model, torch.nn.Module):
         raise InputError(
             f"simulate: expected a torch.nn.Module, got {type(model).__name__}; "
@@ -72,9 +90,7 @@ def simulate(
     compiled = _compile(model, executor, host)
     expected = _run_eagerly(model, arguments, inputs) if compare else None
     output = compiled(*arguments, **inputs)
-    if compare:
-        check_difference(expected, output, tolerance)
-    return output
+    return output, check_difference(expected, output, tolerance) if compare else 0.0
 
 
 def _compile(model: torch.nn.Module, executor: str, host: str) -> Callable[..., Any]:
@@ -135,8 +151,11 @@ def _unchanged_state(model: torch.nn.Module) -> Iterator[None]:
                         buffer.copy_(buffers[name])
 
 
-def check_difference(expected: Any, found: Any, tolerance: float | None = None) -> None:
-    """Raise :class:`ExecutionError` if the tensors of an output differ from the expected tensors."""
+def check_difference(expected: Any, found: Any, tolerance: float | None = None) -> float:
+    """Return the largest relative difference between the tensors of two outputs.
+
+    An :class:`ExecutionError` is raised if a difference exceeds ``tolerance``.
+    """
     wanted, got = list_tensors(expected), list_tensors(found)
     if list(wanted) != list(got):
         raise ExecutionError(
@@ -148,6 +167,7 @@ def check_difference(expected: Any, found: Any, tolerance: float | None = None) 
         problem = _describe_difference(tensor, got[name], tolerance)
         if problem:
             raise ExecutionError(f"simulate: {name}: {problem}", "", kind="difference")
+    return max((measure_difference(wanted[name], got[name]) for name in wanted), default=0.0)
 
 
 def list_tensors(value: Any) -> dict[str, torch.Tensor]:

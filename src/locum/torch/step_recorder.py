@@ -12,8 +12,9 @@ torch.Size([1, 2])
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
@@ -80,6 +81,10 @@ def describe_origin(node: fx.Node) -> str:
 PATTERNS = ("pattern", "softmax", "safe_softmax")
 
 
+#: Maximum number of module paths in a warning.
+_SHOWN = 20
+
+
 class Step(NamedTuple):
     """The name of a recorded step: the path of its module, and its name in the module."""
 
@@ -98,13 +103,25 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         self.module_patterns = patterns
         #: One dictionary {path: {step: tensor}} for each run.
         self.runs: list[dict[str, dict[str, torch.Tensor]]] = []
+        #: Paths of all modules in the graphs that ran; "" is the compiled module.
+        self.paths: dict[str, None] = {"": None}
 
-    def add(self, steps: Mapping[Step, torch.Tensor]) -> None:
-        """Add the recorded steps of a run."""
+    def add(self, steps: Mapping[Step, torch.Tensor], paths: Iterable[str]) -> None:
+        """Add the recorded steps of a run of a graph that contains the modules ``paths``."""
+        self.paths |= dict.fromkeys(paths)
         run: dict[str, dict[str, torch.Tensor]] = {}
         for step, tensor in steps.items():
             run.setdefault(step.module, {})[step.name] = tensor
         self.runs.append(run)
+
+    def check_patterns(self) -> None:
+        """Warn about patterns that match no module of the graphs that ran."""
+        for pattern in self.module_patterns:
+            if self.runs and not any(fnmatchcase(path, pattern) for path in self.paths):
+                known = [path for path in self.paths if path]
+                shown = ", ".join(known[:_SHOWN]) + ", …" * (len(known) > _SHOWN)
+                message = f"record: expected a path of a module in the graphs that ran, got {pattern!r}"
+                warnings.warn(message + f"; try one of {shown}" * bool(known), stacklevel=4)
 
     @property
     def patterns(self) -> dict[str, torch.Tensor]:
@@ -154,7 +171,8 @@ def record(*modules: str) -> Iterator[Recorder]:
     relative to the compiled module. The steps of a module are its ``output``, the results of its ATen
     operations (``addmm``, ``addmm_1``, …), and the parts that a construction names, such as the
     ``pattern`` of attention. Steps are additional roots of the RASP program, so they remain available
-    when operations are fused. Only runs in the current thread are recorded.
+    when operations are fused. Only runs in the current thread are recorded. A warning lists the
+    available modules if the graphs that ran contain no module with such a path.
     """
     if not modules or not all(isinstance(pattern, str) for pattern in modules):
         raise InputError(
@@ -166,6 +184,7 @@ def record(*modules: str) -> Iterator[Recorder]:
         yield recorder
     finally:
         _active.reset(token)
+    recorder.check_patterns()
 
 
 def active_recorder() -> Recorder | None:

@@ -246,7 +246,7 @@ class Report:
         runs = ", ".join(f"{number} {kind}" for kind, number in self.runs_by_kind.items() if number)
         lines = [
             f"executor       {'; '.join(executors)}",
-            f"calls          {self.calls} of {len(self.graphs)} captured graphs",
+            f"calls          {self.calls} (graphs captured: {len(self.graphs)})",
             f"runs           {self.runs}" + (f" ({runs})" if runs else ""),
             f"multiply-adds  {self.multiply_adds:,} on U ({self.share:.1%})",
             f"plans          {self.plans}",

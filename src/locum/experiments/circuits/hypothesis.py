@@ -95,6 +95,7 @@ class Probe:
     """An s-op, and the layer at which a linear probe of the residual stream predicts the s-op best."""
 
     label: str
+    #: Number of layers before the residual stream; 0 for the embeddings.
     layer: int
     #: Accuracy on held-out inputs, or R² for an s-op with many numeric values.
     accuracy: float
@@ -113,6 +114,7 @@ class Intervention:
     """
 
     label: str
+    #: Number of layers before the residual stream; 0 for the embeddings.
     layer: int
     dimensions: int
     pairs: int
@@ -293,6 +295,9 @@ class _Check:
                 seen.add(key)
                 self.examples.append(example)
                 self.expected.append(expected)
+        repeated = len(inputs) - len(self.examples)
+        if repeated:
+            self.observed.note(f"repeated inputs: {repeated:,} of {len(inputs):,} are not counted")
 
     def _batches(self, places: Sequence[int]) -> Iterator[tuple[list[int], Any]]:
         """Yield batches of examples of one length, with their token ids."""
@@ -431,6 +436,11 @@ class _Check:
         mechanism = _Mechanism(self)
         heads, probes = mechanism.heads(), mechanism.probes()
         changed = mechanism.interventions()
+        if self.observed.on_u:
+            self.observed.note(
+                "U and eager execution agree; the largest relative difference is "
+                f"{self.observed.difference:.2g}"
+            )
         reasons = []
         if share < required:
             reasons.append(f"{share:.1%} of answers agree, and {required:.1%} are required")

@@ -182,7 +182,7 @@ def _text(report: HypothesisReport, title: str) -> Iterator[Part]:
             [head.label, f"{head.layer}.{head.head}", f"{head.distance:.3f}", f"{head.uniform:.3f}"]
             for head in report.heads
         ]
-        yield terminal.table("selector", "head", "distance", "of uniform attention", rows=rows)
+        yield terminal.table("selector", "layer.head", "distance", "of uniform attention", rows=rows)
     if report.probes:
         rows = [
             [probe.label, layer_name(probe.layer), f"{probe.accuracy:.3f}", f"{probe.embeddings:.3f}"]

@@ -79,12 +79,12 @@ def verdict(report: HypothesisReport) -> str:
 
 
 def layer_name(layer: int) -> str:
-    """Return the name of a position in the residual stream, where 0 is the embeddings.
+    """Return the name of the residual stream after ``layer`` layers.
 
-    >>> layer_name(0), layer_name(2)
-    ('embeddings', 'layer 1')
+    >>> layer_name(0), layer_name(1), layer_name(2)
+    ('embeddings', 'after 1 layer', 'after 2 layers')
     """
-    return "embeddings" if layer == 0 else f"layer {layer - 1}"
+    return "embeddings" if layer == 0 else f"after {layer} layer{'s' if layer > 1 else ''}"
 
 
 def _counterexamples(report: HypothesisReport) -> str:
@@ -208,7 +208,7 @@ def _bars(scores: Sequence[float]) -> str:
 def _interventions(report: HypothesisReport) -> str:
     if not report.interventions:
         return ""
-    names = ("s-op", "residual stream after", "directions", "pairs", "agree", "random directions")
+    names = ("s-op", "residual stream", "directions", "pairs", "agree", "random directions")
     rows = [
         (
             part.label,
