@@ -981,6 +981,14 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     expect(page.locator("#paper h1")).to_have_text("<b>Twice</b>")
 
 
+def test_a_link_that_contains_only_an_exercise_opens_its_starter_and_example(
+    page: Page, address: str
+) -> None:
+    linked(page, address, exercise=CUSTOM | {"starter": "times = indices;"})
+    expect(page.locator("#input")).to_have_value("banana")
+    assert text_of(page) == "times = indices;"
+
+
 def test_rows_of_tests_are_red_and_green_and_part_of_the_link(page: Page, address: str) -> None:
     given = [["abc", "cba"], ["ab", "ab"]]
     linked(page, address, source=REVERSE, input="ab", pane="tests", tests=given)
