@@ -147,6 +147,7 @@ def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> 
     rows = json.loads(done.stdout)["codes"]
     assert done.returncode == 1
     assert [row["solved"] for row in rows] == [True, True, False]
+    assert [row["line"] for row in rows] == [1, 3, 4]
     assert rows[1]["same_as"] == "Ada"
     codes.write_text(code_of("Eve\n✓ line 9: Bob"), encoding="utf-8")
     assert len(command_line("playground", "--verify", codes).stdout.splitlines()) == 1

@@ -170,14 +170,15 @@ def _verify(codes: Path, exercise: str | None, limit: float | None) -> Report:
         asked["exercise"] = content["exercise"]
     elif exercise is not None:
         asked["exercise"] = exercise
-    lines = [line.strip() for line in read_text(codes, 2**24).splitlines() if line.strip()]
+    numbered = enumerate(read_text(codes, 2**24).splitlines(), 1)
+    lines = {number: line.strip() for number, line in numbered if line.strip()}
     if not lines:
         raise InputError(f"{codes}: expected a completion code on each line, got none")
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
     most = 5 if limit is None else max(1, round(limit))
     with Pool(1, limits=Limits(cpu=most, wall=most + 3.0)) as pool:
-        for number, line in enumerate(lines, 1):
+        for number, line in lines.items():
             ticket = pool.enter(f"line {number}")
             ticket.turn.result()
             reply = json.loads(pool.work(ticket, {**asked, "code": line}))
