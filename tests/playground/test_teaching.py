@@ -159,6 +159,24 @@ def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> 
     assert command_line("playground", "--exercise", "new").returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("exercise", "words"),
+    [
+        ("shfit", "--exercise: expected reverse, shift, count"),
+        ({"exercise": DOUBLE | {"reference": "x = ;"}}, "--exercise: reference: line 1, column 5"),
+    ],
+)
+def test_the_command_rejects_an_invalid_exercise_once(
+    tmp_path: Path, exercise: object, words: str
+) -> None:
+    codes = tmp_path / "codes.txt"
+    codes.write_text("nonsense\nnonsense\n", encoding="utf-8")
+    given = exercise if isinstance(exercise, str) else fragment(exercise)  # type: ignore[arg-type]
+    done = command_line("playground", "--verify", codes, "--exercise", given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count(words) == 1
+
+
 # Tables and comparisons ----------------------------------------------------------------------------
 
 
