@@ -981,6 +981,20 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     expect(page.locator("#paper h1")).to_have_text("<b>Twice</b>")
 
 
+def test_an_exercise_that_the_server_does_not_check_is_not_called_invalid(
+    page: Page, address: str
+) -> None:
+    opened(page, address)
+    expect(page.locator("#heads .head").first).to_be_visible()
+    page.evaluate(BUSY, "gone")
+    page.evaluate("(link) => { location.hash = link; }", fragment({"exercise": CUSTOM}))
+    expect(page.locator("#exercise-title")).to_have_text("This exercise could not be checked")
+    expect(page.locator("#exercise-task")).to_contain_text("The server cannot be reached")
+    page.goto("about:blank")
+    opened(page, address, exercise=CUSTOM | {"reference": "x = ;"})
+    expect(page.locator("#exercise-title")).to_have_text("This exercise is invalid")
+
+
 def test_a_link_that_contains_only_an_exercise_opens_its_starter_and_example(
     page: Page, address: str
 ) -> None:

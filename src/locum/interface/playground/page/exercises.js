@@ -50,7 +50,7 @@ Locum.exercises = (() => {
     for (const id of ["exercise-task", "exercise-hint", "exercise-without"]) byId(id).textContent = "";
     const reply = await ask("describe", { exercise: asked });
     if (!reply || mine !== turn) return;
-    if (!reply.ok) { byId("exercise-title").textContent = "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
+    if (!reply.ok) { byId("exercise-title").textContent = reply.server ? "This exercise could not be checked" : "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
     current = reply.exercise;
     show();
     if (Locum.editor.text()) return;
