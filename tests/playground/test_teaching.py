@@ -130,6 +130,14 @@ def test_a_code_with_a_wrong_program_is_not_solved() -> None:
     assert problem == "code: expected a name of at most 100 characters, got 101"
 
 
+@pytest.mark.parametrize("packed", ["W10", "i64FAA", "AAAA"])
+def test_a_code_without_an_object_is_rejected_as_a_code(packed: str) -> None:
+    from locum.interface.playground.completion_codes import _checksum
+
+    problem = refused("verify", code=f"locum1.{packed}.{_checksum(packed)}")
+    assert problem.startswith("code: expected a completion code with an object in it, got 'locum1.")
+
+
 def test_a_code_belongs_to_one_exercise() -> None:
     code = code_of("Ada", BY_HAND, DOUBLE)
     assert ask("verify", code=code, exercise=DOUBLE)["solved"]
