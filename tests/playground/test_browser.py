@@ -957,7 +957,9 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     assert page.locator("#exercise b, #exercise i").count() == 0
     written(page, BY_HAND)
     page.click("#check")
-    expect(page.locator("#verdict")).to_contain_text("1 layer and 2 heads")
+    expect(page.locator("#verdict")).to_contain_text(
+        "with 1 layer and 2 heads. The reference has 1 layer and 2 heads."
+    )
     page.fill("#by", "Ada <b>")
     page.click("#make-code")
     expect(page.locator("#code")).to_have_value(re.compile(r"^locum1\."))

@@ -221,7 +221,7 @@ def _description(row: dict[str, Any]) -> str:
     size, possible = row["size"], row["possible"]
     same = f"; same program as {row['same_as']}" if row["same_as"] else ""
     counts = f"layers {size['layers']}, heads {size['heads']}"
-    known = f"{possible['layers']} and {possible['heads']} are possible"
+    known = f"reference: {possible['layers']} and {possible['heads']}"
     return f"✓ line {row['line']}: {who}: solved; {counts} ({known}){same}"
 
 
