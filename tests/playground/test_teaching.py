@@ -144,7 +144,7 @@ def test_a_code_belongs_to_one_exercise() -> None:
     assert "got a code of a custom exercise" in refused("verify", code=code)
     easier = DOUBLE | {"longest": 1}
     assert "got a code of another exercise" in refused("verify", code=code, exercise=easier)
-    assert "got a code of Seen before?" in refused("verify", code=code_of("Ada"), exercise="sort")
+    assert "got a code of First occurrence?" in refused("verify", code=code_of("Ada"), exercise="sort")
 
 
 def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> None:
