@@ -983,6 +983,25 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     expect(page.locator("#paper h1")).to_have_text("<b>Twice</b>")
 
 
+def test_an_error_of_an_exercise_names_the_label_and_is_in_view(page: Page, address: str) -> None:
+    linked(page, address)
+    page.set_viewport_size({"width": 1360, "height": 850})
+    page.click("#open-teach")
+    page.fill("#teach-title", "Mine")
+    page.fill("#teach-task", "Do this.")
+    page.fill("#teach-longest", "11")
+    page.evaluate("document.querySelector('#teach-make').click()")
+    said = page.locator("#teach-said")
+    expect(said).to_contain_text(
+        "Maximum length of the inputs that are all checked: expected an integer from 1 to 10, got 11"
+    )
+    expect(said).to_be_in_viewport()
+    page.fill("#teach-longest", "2")
+    page.evaluate("document.querySelector('#teach-make').click()")
+    expect(page.locator("#teach-link")).to_be_in_viewport()
+    page.click("#teach-close")
+
+
 def test_an_exercise_that_the_server_does_not_check_is_not_called_invalid(
     page: Page, address: str
 ) -> None:

@@ -73,6 +73,8 @@ def test_a_solution_is_shown_on_request_or_after_solving() -> None:
         ({"without": ["indices"]}, "expected names of library functions, got 'indices'"),
         ({"longest": 10}, "expected at most 2,000 inputs, got 88,572"),
         ({"title": "t" * 101}, "at most 100 characters"),
+        ({"title": ""}, "title: expected a text that is not blank, got ''"),
+        ({"task": " \n"}, "task: expected a text that is not blank"),
         ({"secret": 1}, "fields of an exercise: expected title"),
         ({"inputs": ["a"] * 21}, "a list of at most 20 texts"),
     ],

@@ -20,12 +20,17 @@ Locum.teaching = (() => {
     exercise.on_request = byId("teach-on-request").checked;
     return exercise;
   };
+  // An error of the server begins with the name of a field; the dialog shows the label of the field instead.
+  const labelled = (error) => {
+    const field = FIELDS.find(([name]) => error.startsWith(`${name}:`));
+    return field ? field[1].split(/ [(]|,/)[0] + error.slice(field[0].length) : error;
+  };
   const make = async () => {
     const said = byId("teach-said"), exercise = fields(), reply = await ask("describe", { exercise }, "teach");
     if (!reply) return;
     said.className = reply.ok ? "good" : "bad";
     byId("teach-link").hidden = true;
-    if (!reply.ok) { said.textContent = reply.error; return; }
+    if (!reply.ok) { said.textContent = labelled(reply.error); said.scrollIntoView({ block: "nearest" }); return; }
     const { inputs, possible, starter, example } = reply.exercise;
     const fragment = await Locum.share.pack({ exercise, source: starter, input: example, pane: "values" });
     if (fragment === null || fragment.length > Locum.page.LONGEST) { said.className = "bad"; said.textContent = "This exercise is too long for a link; try shorter texts."; return; }
@@ -33,6 +38,7 @@ Locum.teaching = (() => {
     byId("teach-link").hidden = false;
     byId("teach-link").value = location.href.split("#")[0] + fragment;
     byId("teach-link").select();
+    byId("teach-link").scrollIntoView({ block: "nearest" });
     try { await navigator.clipboard.writeText(byId("teach-link").value); said.textContent += " The link is copied."; } catch { /* the user can copy the link manually */ }
   };
   // The server verifies a code by running its program again. Codes of equal programs are marked.
