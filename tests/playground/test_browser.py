@@ -26,7 +26,7 @@ from locum.networks.transformer import load
 from locum.paper import figure2
 from locum.proofs import check
 from tests.playground.test_share import LINKS, NO_LINKS
-from tests.playground.test_teaching import BY_HAND
+from tests.playground.test_teaching import BY_HAND, code_of, wrong_code
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
 from playwright.sync_api import Locator, Page, Route, sync_playwright
@@ -966,10 +966,13 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     code = page.input_value("#code")
     assert answer({"action": "verify", "code": code, "exercise": CUSTOM})["solved"]
     page.click("#open-teach")
-    page.fill("#codes", f"{code} nonsense")
+    page.fill("#codes", f"{code} nonsense {code_of('Bob')} {wrong_code()}")
     page.click("#verify")
-    expect(page.locator("#verified tr").nth(1)).to_contain_text("Ada <b>")
-    expect(page.locator("#verified td.bad")).to_contain_text("complete and unchanged")
+    rows = page.locator("#verified tr")
+    expect(rows.nth(1)).to_contain_text("Ada <b>")
+    expect(rows.nth(2).locator("td.bad")).to_contain_text("complete and unchanged")
+    expect(rows.nth(3)).to_contain_text("First occurrence?✓ solved")
+    expect(rows.nth(4)).to_contain_text("✗ not solved; wrong on a")
     page.fill("#teach-title", "Mine")
     page.fill("#teach-task", "Do this.")
     page.fill("#teach-reference", "x = tokens;")

@@ -96,6 +96,13 @@ def test_forbidden_functions_need_a_program_in_rasp() -> None:
 # Completion codes ----------------------------------------------------------------------------------
 
 
+def wrong_code() -> str:
+    from locum.interface.playground.completion_codes import _checksum
+
+    packed = fragment({"by": "Eve", "exercise": "new", "source": "x = tokens;"})[4:]
+    return f"locum1.{packed}.{_checksum(packed)}"
+
+
 def code_of(name: str, source: str = SOLUTIONS["new"], exercise: object = "new") -> str:
     return str(ask("hand_in", exercise=exercise, source=source, by=name)["code"])
 
@@ -125,8 +132,7 @@ def test_a_code_with_a_changed_character_is_rejected(place: int) -> None:
 def test_a_code_with_a_wrong_program_is_not_solved() -> None:
     from locum.interface.playground.completion_codes import _checksum
 
-    packed = fragment({"by": "Eve", "exercise": "new", "source": "x = tokens;"})[4:]
-    assert not ask("verify", code=f"locum1.{packed}.{_checksum(packed)}")["solved"]
+    assert not ask("verify", code=wrong_code())["solved"]
     packed = fragment({"by": "E" * 101, "exercise": "new", "source": "x = tokens;"})[4:]
     problem = refused("verify", code=f"locum1.{packed}.{_checksum(packed)}")
     assert problem == "code: expected a name of at most 100 characters, got 101"
