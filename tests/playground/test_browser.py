@@ -26,7 +26,7 @@ from locum.networks.transformer import load
 from locum.paper import figure2
 from locum.proofs import check
 from tests.playground.test_share import LINKS, NO_LINKS
-from tests.playground.test_teaching import BY_HAND
+from tests.playground.test_teaching import BY_HAND, code_of, wrong_code
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
 from playwright.sync_api import Locator, Page, Route, sync_playwright
@@ -957,17 +957,22 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     assert page.locator("#exercise b, #exercise i").count() == 0
     written(page, BY_HAND)
     page.click("#check")
-    expect(page.locator("#verdict")).to_contain_text("1 layer and 2 heads")
+    expect(page.locator("#verdict")).to_contain_text(
+        "with 1 layer and 2 heads. The reference has 1 layer and 2 heads."
+    )
     page.fill("#by", "Ada <b>")
     page.click("#make-code")
     expect(page.locator("#code")).to_have_value(re.compile(r"^locum1\."))
     code = page.input_value("#code")
     assert answer({"action": "verify", "code": code, "exercise": CUSTOM})["solved"]
     page.click("#open-teach")
-    page.fill("#codes", f"{code} nonsense")
+    page.fill("#codes", f"{code} nonsense {code_of('Bob')} {wrong_code()}")
     page.click("#verify")
-    expect(page.locator("#verified tr").nth(1)).to_contain_text("Ada <b>")
-    expect(page.locator("#verified td.bad")).to_contain_text("complete and unchanged")
+    rows = page.locator("#verified tr")
+    expect(rows.nth(1)).to_contain_text("Ada <b>")
+    expect(rows.nth(2).locator("td.bad")).to_contain_text("complete and unchanged")
+    expect(rows.nth(3)).to_contain_text("First occurrence?✓ solved")
+    expect(rows.nth(4)).to_contain_text("✗ not solved; wrong on a")
     page.fill("#teach-title", "Mine")
     page.fill("#teach-task", "Do this.")
     page.fill("#teach-reference", "x = tokens;")
@@ -979,6 +984,47 @@ def test_an_exercise_of_a_link_gives_a_code_that_can_be_verified(page: Page, add
     page.evaluate("window.print = () => {}")
     page.click("#sheet")
     expect(page.locator("#paper h1")).to_have_text("<b>Twice</b>")
+
+
+def test_an_error_of_an_exercise_names_the_label_and_is_in_view(page: Page, address: str) -> None:
+    linked(page, address)
+    page.set_viewport_size({"width": 1360, "height": 850})
+    page.click("#open-teach")
+    page.fill("#teach-title", "Mine")
+    page.fill("#teach-task", "Do this.")
+    page.fill("#teach-longest", "11")
+    page.evaluate("document.querySelector('#teach-make').click()")
+    said = page.locator("#teach-said")
+    expect(said).to_contain_text(
+        "Maximum length of the inputs that are all checked: expected an integer from 1 to 10, got 11"
+    )
+    expect(said).to_be_in_viewport()
+    page.fill("#teach-longest", "2")
+    page.evaluate("document.querySelector('#teach-make').click()")
+    expect(page.locator("#teach-link")).to_be_in_viewport()
+    page.click("#teach-close")
+
+
+def test_an_exercise_that_the_server_does_not_check_is_not_called_invalid(
+    page: Page, address: str
+) -> None:
+    opened(page, address)
+    expect(page.locator("#heads .head").first).to_be_visible()
+    page.evaluate(BUSY, "gone")
+    page.evaluate("(link) => { location.hash = link; }", fragment({"exercise": CUSTOM}))
+    expect(page.locator("#exercise-title")).to_have_text("This exercise could not be checked")
+    expect(page.locator("#exercise-task")).to_contain_text("The server cannot be reached")
+    page.goto("about:blank")
+    opened(page, address, exercise=CUSTOM | {"reference": "x = ;"})
+    expect(page.locator("#exercise-title")).to_have_text("This exercise is invalid")
+
+
+def test_a_link_that_contains_only_an_exercise_opens_its_starter_and_example(
+    page: Page, address: str
+) -> None:
+    linked(page, address, exercise=CUSTOM | {"starter": "times = indices;"})
+    expect(page.locator("#input")).to_have_value("banana")
+    assert text_of(page) == "times = indices;"
 
 
 def test_rows_of_tests_are_red_and_green_and_part_of_the_link(page: Page, address: str) -> None:

@@ -73,6 +73,8 @@ def test_a_solution_is_shown_on_request_or_after_solving() -> None:
         ({"without": ["indices"]}, "expected names of library functions, got 'indices'"),
         ({"longest": 10}, "expected at most 2,000 inputs, got 88,572"),
         ({"title": "t" * 101}, "at most 100 characters"),
+        ({"title": ""}, "title: expected a text that is not blank, got ''"),
+        ({"task": " \n"}, "task: expected a text that is not blank"),
         ({"secret": 1}, "fields of an exercise: expected title"),
         ({"inputs": ["a"] * 21}, "a list of at most 20 texts"),
     ],
@@ -92,6 +94,13 @@ def test_forbidden_functions_need_a_program_in_rasp() -> None:
 
 
 # Completion codes ----------------------------------------------------------------------------------
+
+
+def wrong_code() -> str:
+    from locum.interface.playground.completion_codes import _checksum
+
+    packed = fragment({"by": "Eve", "exercise": "new", "source": "x = tokens;"})[4:]
+    return f"locum1.{packed}.{_checksum(packed)}"
 
 
 def code_of(name: str, source: str = SOLUTIONS["new"], exercise: object = "new") -> str:
@@ -123,11 +132,18 @@ def test_a_code_with_a_changed_character_is_rejected(place: int) -> None:
 def test_a_code_with_a_wrong_program_is_not_solved() -> None:
     from locum.interface.playground.completion_codes import _checksum
 
-    packed = fragment({"by": "Eve", "exercise": "new", "source": "x = tokens;"})[4:]
-    assert not ask("verify", code=f"locum1.{packed}.{_checksum(packed)}")["solved"]
+    assert not ask("verify", code=wrong_code())["solved"]
     packed = fragment({"by": "E" * 101, "exercise": "new", "source": "x = tokens;"})[4:]
     problem = refused("verify", code=f"locum1.{packed}.{_checksum(packed)}")
     assert problem == "code: expected a name of at most 100 characters, got 101"
+
+
+@pytest.mark.parametrize("packed", ["W10", "i64FAA", "AAAA"])
+def test_a_code_without_an_object_is_rejected_as_a_code(packed: str) -> None:
+    from locum.interface.playground.completion_codes import _checksum
+
+    problem = refused("verify", code=f"locum1.{packed}.{_checksum(packed)}")
+    assert problem.startswith("code: expected a completion code with an object in it, got 'locum1.")
 
 
 def test_a_code_belongs_to_one_exercise() -> None:
@@ -136,7 +152,7 @@ def test_a_code_belongs_to_one_exercise() -> None:
     assert "got a code of a custom exercise" in refused("verify", code=code)
     easier = DOUBLE | {"longest": 1}
     assert "got a code of another exercise" in refused("verify", code=code, exercise=easier)
-    assert "got a code of Seen before?" in refused("verify", code=code_of("Ada"), exercise="sort")
+    assert "got a code of First occurrence?" in refused("verify", code=code_of("Ada"), exercise="sort")
 
 
 def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> None:
@@ -147,6 +163,7 @@ def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> 
     rows = json.loads(done.stdout)["codes"]
     assert done.returncode == 1
     assert [row["solved"] for row in rows] == [True, True, False]
+    assert [row["line"] for row in rows] == [1, 3, 4]
     assert rows[1]["same_as"] == "Ada"
     codes.write_text(code_of("Eve\n✓ line 9: Bob"), encoding="utf-8")
     assert len(command_line("playground", "--verify", codes).stdout.splitlines()) == 1
@@ -154,8 +171,26 @@ def test_the_command_verifies_codes_and_finds_equal_programs(tmp_path: Path) -> 
     link = "http://127.0.0.1:8000/" + fragment({"exercise": DOUBLE})
     done = command_line("playground", "--verify", codes, "--exercise", link)
     assert done.returncode == 0
-    assert "Cy, Occurrences: solved" in done.stdout
+    assert "Cy, Occurrences: solved; layers 1, heads 2 (reference: 1 and 2)" in done.stdout
     assert command_line("playground", "--exercise", "new").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("exercise", "words"),
+    [
+        ("shfit", "--exercise: expected reverse, shift, count"),
+        ({"exercise": DOUBLE | {"reference": "x = ;"}}, "--exercise: reference: line 1, column 5"),
+    ],
+)
+def test_the_command_rejects_an_invalid_exercise_once(
+    tmp_path: Path, exercise: object, words: str
+) -> None:
+    codes = tmp_path / "codes.txt"
+    codes.write_text("nonsense\nnonsense\n", encoding="utf-8")
+    given = exercise if isinstance(exercise, str) else fragment(exercise)  # type: ignore[arg-type]
+    done = command_line("playground", "--verify", codes, "--exercise", given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count(words) == 1
 
 
 # Tables and comparisons ----------------------------------------------------------------------------

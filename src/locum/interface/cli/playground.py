@@ -158,6 +158,7 @@ def _verify(codes: Path, exercise: str | None, limit: float | None) -> Report:
     The program in each code runs again on the inputs of its exercise, in a process with limits.
     ``exercise`` is the key of a built-in exercise or a link, or None.
     """
+    from locum.interface.playground.exercises import EXERCISES
     from locum.interface.playground.playground_worker import Limits
     from locum.interface.playground.pool import Pool
     from locum.interface.playground.share import state
@@ -169,18 +170,31 @@ def _verify(codes: Path, exercise: str | None, limit: float | None) -> Report:
             raise InputError("--exercise: expected a link of an exercise, got one without an exercise")
         asked["exercise"] = content["exercise"]
     elif exercise is not None:
+        if exercise not in EXERCISES:
+            known = ", ".join(EXERCISES)
+            raise InputError(f"--exercise: expected {known}, or a link, got {exercise[:60]!r}")
         asked["exercise"] = exercise
-    lines = [line.strip() for line in read_text(codes, 2**24).splitlines() if line.strip()]
+    numbered = enumerate(read_text(codes, 2**24).splitlines(), 1)
+    lines = {number: line.strip() for number, line in numbered if line.strip()}
     if not lines:
         raise InputError(f"{codes}: expected a completion code on each line, got none")
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
     most = 5 if limit is None else max(1, round(limit))
     with Pool(1, limits=Limits(cpu=most, wall=most + 3.0)) as pool:
-        for number, line in enumerate(lines, 1):
-            ticket = pool.enter(f"line {number}")
+
+        def answer(client: str, request: dict[str, object]) -> dict[str, Any]:
+            ticket = pool.enter(client)
             ticket.turn.result()
-            reply = json.loads(pool.work(ticket, {**asked, "code": line}))
+            reply: dict[str, Any] = json.loads(pool.work(ticket, request))
+            return reply
+
+        if "exercise" in asked:
+            described = answer("exercise", {"action": "describe", "exercise": asked["exercise"]})
+            if not described["ok"]:
+                raise InputError(f"--exercise: {described['error']}")
+        for number, line in lines.items():
+            reply = answer(f"line {number}", {**asked, "code": line})
             row = {"line": number, **reply, "solved": bool(reply["ok"] and reply["solved"])}
             # Programs that differ only in names and comments have equal hashes.
             if row["solved"]:
@@ -207,7 +221,7 @@ def _description(row: dict[str, Any]) -> str:
     size, possible = row["size"], row["possible"]
     same = f"; same program as {row['same_as']}" if row["same_as"] else ""
     counts = f"layers {size['layers']}, heads {size['heads']}"
-    known = f"{possible['layers']} and {possible['heads']} are possible"
+    known = f"reference: {possible['layers']} and {possible['heads']}"
     return f"✓ line {row['line']}: {who}: solved; {counts} ({known}){same}"
 
 

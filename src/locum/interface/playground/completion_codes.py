@@ -79,7 +79,12 @@ def read(code: str) -> dict[str, str]:
             "code: expected a completion code (locum1.…), complete and unchanged, got "
             f"{code.strip()[:40]!r}"
         )
-    content = share.state(share.PREFIX + parts[1])
+    try:
+        content = share.state(share.PREFIX + parts[1])
+    except InputError:
+        raise InputError(
+            f"code: expected a completion code with an object in it, got {code.strip()[:40]!r}"
+        ) from None
     if set(content) != {*_FIELDS} or not all(isinstance(content[name], str) for name in _FIELDS):
         raise InputError(f"code: expected the texts {', '.join(_FIELDS)} in it, got other fields")
     if len(content["by"]) > LONGEST_NAME:

@@ -51,13 +51,16 @@ def read(value: Any) -> Exercise:
     if not isinstance(value, Mapping):
         raise TypeError
     given = read_settings(value, SETTINGS, "fields of an exercise")
+    for name in ("title", "task"):
+        if not given[name].strip():
+            raise InputError(f"{name}: expected a text that is not blank, got {given[name]!r:.60}")
     key, words = fingerprint(given), tokens(given["alphabet"] or given["example"])
     alphabet = "".join(dict.fromkeys(words)) if isinstance(words, str) else _distinct(words)
     count = sum(len(alphabet) ** length for length in range(1, given["longest"] + 1))
     if count > MAX_WORDS:
         raise InputError(
             f"longest: expected at most {MAX_WORDS:,} inputs, got {count:,} ({len(alphabet)} symbols, "
-            f"up to {given['longest']} tokens); try a smaller longest or alphabet"
+            f"up to {given['longest']} tokens); try a smaller length or fewer symbols"
         )
     _require_functions(given["without"])
     return Exercise(

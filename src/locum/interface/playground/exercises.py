@@ -242,7 +242,7 @@ EXERCISES = {
             _WORDS,
         ),
         Exercise(
-            "new", "Seen before?",
+            "new", "First occurrence?",
             "Return True where a token occurs for the first time, and False elsewhere. Do not use the "
             "library function mark_first_instance.",
             "The selector s and t combines two selectors. select(indices, indices, <) selects all keys "

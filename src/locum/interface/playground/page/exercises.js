@@ -50,7 +50,7 @@ Locum.exercises = (() => {
     for (const id of ["exercise-task", "exercise-hint", "exercise-without"]) byId(id).textContent = "";
     const reply = await ask("describe", { exercise: asked });
     if (!reply || mine !== turn) return;
-    if (!reply.ok) { byId("exercise-title").textContent = "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
+    if (!reply.ok) { byId("exercise-title").textContent = reply.server ? "This exercise could not be checked" : "This exercise is invalid"; byId("exercise-task").textContent = reply.error; byId("exercise-tools").hidden = true; return; }
     current = reply.exercise;
     show();
     if (Locum.editor.text()) return;
@@ -79,8 +79,7 @@ Locum.exercises = (() => {
     verdict.className = reply.ok && reply.solved ? "good" : "bad";
     if (!reply.ok) { verdict.textContent = reply.error; return; }
     if (reply.solved) {
-      const fewer = reply.possible.heads < reply.size.heads || reply.possible.layers < reply.size.layers;
-      verdict.textContent = `✓ solved: ${reply.name} is correct on all ${reply.checked} inputs, with ${layersAndHeads(reply.size)}. ${fewer ? `${layersAndHeads(reply.possible)} ${reply.possible.heads === 1 && reply.possible.layers === 1 ? "is" : "are"} possible.` : "No smaller solution is known."}`;
+      verdict.textContent = `✓ solved: ${reply.name} is correct on all ${reply.checked} inputs, with ${layersAndHeads(reply.size)}. The reference has ${layersAndHeads(reply.possible)}.`;
       if (typeof exercise === "string") { Locum.store.set("solved", JSON.stringify([...solved().add(exercise)])); list(); }
       byId("hand-in").hidden = false;
       return;

@@ -20,12 +20,17 @@ Locum.teaching = (() => {
     exercise.on_request = byId("teach-on-request").checked;
     return exercise;
   };
+  // An error of the server begins with the name of a field; the dialog shows the label of the field instead.
+  const labelled = (error) => {
+    const field = FIELDS.find(([name]) => error.startsWith(`${name}:`));
+    return field ? field[1].split(/ [(]|,/)[0] + error.slice(field[0].length) : error;
+  };
   const make = async () => {
     const said = byId("teach-said"), exercise = fields(), reply = await ask("describe", { exercise }, "teach");
     if (!reply) return;
     said.className = reply.ok ? "good" : "bad";
     byId("teach-link").hidden = true;
-    if (!reply.ok) { said.textContent = reply.error; return; }
+    if (!reply.ok) { said.textContent = labelled(reply.error); said.scrollIntoView({ block: "nearest" }); return; }
     const { inputs, possible, starter, example } = reply.exercise;
     const fragment = await Locum.share.pack({ exercise, source: starter, input: example, pane: "values" });
     if (fragment === null || fragment.length > Locum.page.LONGEST) { said.className = "bad"; said.textContent = "This exercise is too long for a link; try shorter texts."; return; }
@@ -33,21 +38,29 @@ Locum.teaching = (() => {
     byId("teach-link").hidden = false;
     byId("teach-link").value = location.href.split("#")[0] + fragment;
     byId("teach-link").select();
+    byId("teach-link").scrollIntoView({ block: "nearest" });
     try { await navigator.clipboard.writeText(byId("teach-link").value); said.textContent += " The link is copied."; } catch { /* the user can copy the link manually */ }
   };
   // The server verifies a code by running its program again. Codes of equal programs are marked.
   const verify = async () => {
     const table = clear(byId("verified")), codes = byId("codes").value.split(/\s+/).filter(Boolean), exercise = Locum.exercises.current();
-    add(table, "caption", exercise && typeof exercise === "object" ? "codes of the open exercise" : "codes of built-in exercises");
+    add(table, "caption", exercise && typeof exercise === "object" ? "codes of the open exercise and of built-in exercises" : "codes of built-in exercises");
     const top = add(table, "tr"), first = new Map();
     for (const text of ["name", "exercise", "verdict", "program"]) add(top, "th", text).scope = "col";
     for (const code of codes) {
-      const reply = await ask("verify", { code, ...(exercise && typeof exercise === "object" ? { exercise } : {}) }, "verify"), line = add(table, "tr");
-      if (!reply) return;
+      let reply = null;
+      // A code that does not belong to the open exercise can belong to a built-in exercise.
+      for (const one of exercise && typeof exercise === "object" ? [{ exercise }, {}] : [{}]) {
+        const found = await ask("verify", { code, ...one }, "verify");
+        if (!found) return;
+        if (!reply || found.ok) reply = found;
+        if (reply.ok) break;
+      }
+      const line = add(table, "tr");
       add(line, "td", reply.ok ? reply.by : `${code.slice(0, 16)}…`);
       add(line, "td", reply.ok ? reply.title : "");
       const { size, possible } = reply;
-      add(line, "td", !reply.ok ? reply.error : !reply.solved ? "✗ not solved" : `✓ solved; layers ${size.layers}, heads ${size.heads} (reference: ${possible.layers} and ${possible.heads})`, reply.ok && reply.solved ? "good" : "bad");
+      add(line, "td", !reply.ok ? reply.error : !reply.solved ? `✗ not solved; ${reply.counterexample ? `wrong on ${reply.counterexample.input.join(" ")}` : reply.problem}` : `✓ solved; layers ${size.layers}, heads ${size.heads} (reference: ${possible.layers} and ${possible.heads})`, reply.ok && reply.solved ? "good" : "bad");
       const last = add(line, "td");
       if (!reply.ok) continue;
       if (first.has(reply.program)) add(last, "span", `same program as ${first.get(reply.program)} `, "bad");
