@@ -165,7 +165,7 @@ def unsettled(name: str, options: dict[str, Any], given: tuple[torch.Tensor, ...
         subnormal: torch.Tensor = (x != 0) & (x.abs() <= smallest)
         if first == "gelu_backward":
             return subnormal
-        return subnormal | (x > huge) | ((x <= 0) & (options["approximate"] == "tanh"))
+        return subnormal | (x > huge if options["approximate"] == "none" else (x <= 0) | (x > huge))
     if first == "sigmoid_backward":
         return (x.abs() > huge) | (y.abs() > huge)
     if first in ("addcmul", "lerp") or "alpha" in options:  # no fused multiply-add: only of float32
