@@ -29,7 +29,7 @@ Use this page to look up the operations that a program consists of. Locum conver
 Python programs, and programs in [B-RASP](b_rasp.md), [C-RASP](c_rasp.md) and [RASP-L](rasp_l.md) to graphs of these operations.
 
 `locum.graph.OPERATIONS` defines all {len(OPERATIONS)} operations. The command `python -m docs.site.operations` writes this page
-from this table. Parentheses after an operation contain its attributes. In the column *meaning*, a, b and c are the inputs in
+from `OPERATIONS`. Parentheses after an operation contain its attributes. In the column *meaning*, a, b and c are the inputs in
 their order, and k is a key.
 
 {sections}

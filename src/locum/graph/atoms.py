@@ -121,5 +121,5 @@ def short(value: object, limit: int = 40) -> str:
 
 
 def is_unprintable(value: object) -> TypeGuard[int]:
-    """Return whether the value is an integer that is too large for Python to print in decimals."""
+    """Return whether the value is an integer that is displayed by its size: more than 10,000 bits."""
     return isinstance(value, int) and value.bit_length() > 10_000

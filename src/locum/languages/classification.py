@@ -1,8 +1,8 @@
 """Determine the classes of a regular language, and the attention models that recognise it.
 
-Negative verdicts have witnesses. The verdicts are computed from the minimal automaton and its syntactic
-monoid. C-RASP means programs
-without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with ``#import``.
+Negative verdicts have witnesses, except for ``commutative``, and if the search for a witness is too
+large. The verdicts are computed from the minimal automaton and its syntactic monoid. C-RASP means
+programs without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with ``#import``.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -101,7 +101,10 @@ class Classification:
 
     @cached_property
     def ac0(self) -> bool:
-        """Whether the language is in AC⁰: words of equal length generate no group (quasi-aperiodic)."""
+        """Whether the language is in AC⁰ (quasi-aperiodic).
+
+        For each length, the elements that words of this length induce contain no non-trivial group.
+        """
         return self.star_free or self.monoid.modular_element is None
 
     @cached_property

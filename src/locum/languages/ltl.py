@@ -11,9 +11,9 @@ are, in order of decreasing precedence:
 - ``->``, which is right-associative;
 - ``<->``, which is right-associative.
 
-U, F, G, S, O and H include the current position. WX and WY are true if there is no next or previous
-position. A word satisfies a formula if the formula holds at the first position of the word or, with
-``at="last"``, at the last position. The empty word satisfies no formula.
+F, G, U, R, O, H, S and T include the current position. WX and WY are true if there is no next or
+previous position. A word satisfies a formula if the formula holds at the first position of the word
+or, with ``at="last"``, at the last position. The empty word satisfies no formula.
 
 >>> alternating = LTL.parse("G (a -> WX b) & G (b -> WX a)")
 >>> dfa = alternating.automaton()

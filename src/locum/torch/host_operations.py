@@ -246,7 +246,7 @@ def is_table_operation(node: fx.Node) -> bool:
 
 
 def is_view(node: fx.Node) -> bool:
-    """Return whether the operation of a node is a view, which computes nothing."""
+    """Return whether the operation of a node is a view or the copying variant of a view."""
     row = find_row(node.target)
     return row is not None and row.kind == "views"
 

@@ -133,7 +133,7 @@ def _count_bytes(tensors: Tensors) -> int:
 
 
 def _keep(runner: GraphRunner) -> None:
-    """Mark a runner as most recently used, and drop the oldest graphs above the limit."""
+    """Mark a runner as most recently used, and drop the least recently used graphs."""
     number = id(runner)
     _kept[number] = weakref.ref(runner, lambda _: _kept.pop(number, None))
     _kept.move_to_end(number)

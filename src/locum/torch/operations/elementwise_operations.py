@@ -154,7 +154,10 @@ def require_divisor(out: Layout, b: Any) -> None:
 
 @operation("elementwise", "addcmul")
 def addcmul(out: Layout, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
-    """Return x + value · a · b. The last product and the sum are rounded once."""
+    """Return x + value · a · b.
+
+    The last product and the sum are computed in float64, and the sum is rounded to the result's dtype.
+    """
     if not is_float(out.dtype):
         return compute(out, lambda x, y, z, v: x + v * y * z, x, a, b, value)
     narrow = functools.partial(_narrow, computing_type(out.dtype))
@@ -169,7 +172,10 @@ def addcdiv(x: SOp, a: SOp, b: SOp, value: SOp) -> SOp:
 
 @operation("elementwise", "lerp.Scalar", "lerp.Tensor")
 def lerp(out: Layout, start: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return start + weight · (end − start). The last product and the sum are rounded once."""
+    """Return start + weight · (end − start).
+
+    The last product and the sum are computed in float64, and the sum is rounded to the result's dtype.
+    """
     narrow = functools.partial(_narrow, computing_type(out.dtype))
 
     def function(x: SOp, y: SOp, w: SOp) -> SOp:
