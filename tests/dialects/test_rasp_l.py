@@ -204,6 +204,8 @@ def test_counting_programs_are_found() -> None:
 
 def test_the_command_line_reports(tmp_path: Path) -> None:
     assert json_of("language", "generalise", "copy")["rasp_l"] is True
+    for name in ("copy", "reverse", "parity"):
+        assert "expected no symbols" in refused("language", "generalise", name, "--input", "ab")
     path = tmp_path / "reverse.rasp"
     path.write_text("aggregate(select(indices, length - 1 - indices, ==), tokens);")
     done = command_line("language", "generalise", path, "--input", "abc")

@@ -415,13 +415,19 @@ def generalise(program: str, input_text: str | None, name: str | None) -> Report
 
     PROGRAM is a file of RASP or C-RASP, or a published RASP-L program (copy, reverse, count, mode,
     parity, addition). The report states whether the program is RASP-L, its size, whether answers at a
-    prefix depend on later symbols, and whether it is a C-RASP program. --input sets the symbols of the
-    random inputs on which prefixes are compared. The exit code is 1 if the program is not RASP-L.
+    prefix depend on later symbols, and whether it is a C-RASP program. For a file, --input sets the
+    symbols of the random inputs on which prefixes are compared. The exit code is 1 if the program is
+    not RASP-L, or if an answer depends on later symbols.
     """
     from locum.languages import rasp_l
 
     symbols: Any
-    if program in rasp_l.PROGRAMS and input_text is None:
+    if program in rasp_l.PROGRAMS:
+        if input_text is not None:
+            raise InputError(
+                f"--input: expected no symbols for the published program {program}, got "
+                f"{input_text!r}; try a file, or leave out --input"
+            )
         made = rasp_l.PROGRAMS[program]()
         sop = made if not isinstance(made, rasp_l.NextToken) else made.sop
         symbols = [rasp_l.SOS, rasp_l.SEP, rasp_l.PLUS, rasp_l.EQ, 0, 1, 2, rasp_l.HINTS]
