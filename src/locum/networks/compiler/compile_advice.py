@@ -33,7 +33,7 @@ SECONDS = 4.0
 #: Options are tried only while at least this CPU time, in seconds, remains until the limit.
 _LEAST = 0.5
 #: Share of the time limit by which the limit is extended in order to recommend a length.
-_MORE = 0.15
+_MORE = 0.08
 #: Minimum length that is recommended, since programs on one token are trivial.
 _SHORTEST = 2
 #: Largest tolerance that is recommended.
