@@ -66,7 +66,7 @@ def _vocabulary(listed: Any) -> tuple[Atom, ...]:
 def _ranges(value: Any) -> Ranges:
     """Return pairs (low, high): one pair for all tokens, or one for each position.
 
-    ``value`` may also be a mapping {"tokens": …}. None stands for unlimited tokens.
+    ``value`` may also be a mapping {"tokens": …}. None means unlimited tokens.
     """
     if value is None:
         return EVERYWHERE

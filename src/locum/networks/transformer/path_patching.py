@@ -32,7 +32,7 @@ _COMPONENT = re.compile(
 class Place:
     """A part of an activation: one head, or some indices of the last axis.
 
-    None stands for all heads or all indices.
+    None selects all heads or all indices.
     """
 
     hook: str

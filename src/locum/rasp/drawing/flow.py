@@ -389,11 +389,11 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
     drawing.text(panel.x, panel.y + 10, panel.title, "soft", size=_SMALL)
     if sheet.named:
         for place, token in enumerate(sheet.tokens):
-            middle, beside = left + (place + 0.5) * sheet.wide, top + place * cell + cell * 0.66
+            middle, baseline = left + (place + 0.5) * sheet.wide, top + place * cell + cell * 0.66
             word, size = sheet.label_of(token, sheet.wide)
             drawing.text(middle, top - 4, word, "soft", size=size, at="middle")
             word, size = sheet.label_of(token, sheet.label)
-            drawing.text(left - 5, beside, word, "soft", size=size, at="end")
+            drawing.text(left - 5, baseline, word, "soft", size=size, at="end")
     for q, row in enumerate(head.pattern):
         for k, selected in enumerate(row):
             place_of = (left + k * sheet.wide, top + q * cell, sheet.wide, cell)
