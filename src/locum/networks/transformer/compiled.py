@@ -185,8 +185,7 @@ class CompiledTransformer(Interventions):
           alone, is a column of an embedding; ``tokens`` and ``indices`` are all columns of their
           embedding. For a selector, the nodes are the heads that attend by this selector.
         - ``combined``: the s-op was rewritten by the compiler, or is a linear combination of the
-        outputs
-          of these nodes.
+          outputs of these nodes.
         - ``merged``: the nodes compute later s-ops by tables that bypass this s-op.
         - ``absent``: no node represents the s-op. Either the output does not depend on the s-op, or the
           network was compiled from another program, as U is.
