@@ -45,19 +45,24 @@ pygments_dark_style = "monokai"
 
 #: Maximum length of code in a table that is never broken into lines.
 SHORT = 22
+#: Length of the text of a cell from which its column is wide, also on narrow screens.
+LONG = 40
 
 
-def mark_short_code(app: Any, doctree: nodes.document) -> None:
-    """Add the class ``short`` to short code in tables."""
+def mark_cells(app: Any, doctree: nodes.document) -> None:
+    """Add the classes ``short`` to short code and ``long`` to cells with much text, in all tables."""
     for table in doctree.findall(nodes.table):
         for code in table.findall(nodes.literal):
             if len(code.astext()) <= SHORT:
                 code["classes"].append("short")
+        for cell in table.findall(nodes.entry):
+            if len(cell.astext()) >= LONG:
+                cell["classes"].append("long")
 
 
 def setup(app: Any) -> None:
-    """Add the lexers of RASP, outputs and Coq to Sphinx, and mark short code in tables."""
-    app.connect("doctree-read", mark_short_code)
+    """Add the lexers of RASP, outputs and Coq to Sphinx, and mark the cells of tables."""
+    app.connect("doctree-read", mark_cells)
     app.add_lexer("rasp", RaspLexer)
     app.add_lexer("output", PlainLexer)
     app.add_lexer("coq", PlainLexer)
