@@ -298,7 +298,8 @@ class Plan:
                 else:
                     results = self._run(parts, tokens)
             else:
-                # NumPy must raise an error where dense execution does, instead of returning infinity.
+                # NumPy raises an error instead of returning infinity or NaN, since dense execution may
+                # reject the operation.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                     results = self._run(parts, tokens)
         except FloatingPointError as error:
@@ -309,7 +310,7 @@ class Plan:
         return [copied(r) if copies else r for r, copies in zip(results, self._copies, strict=True)]
 
     def move(self, part: Any) -> Any:
-        """Return the result on NumPy integers as int64; the plan must satisfy ``only_moves``."""
+        """Return the result on a NumPy array of int64; the plan must satisfy ``only_moves``."""
         assert self._move is not None
         (result,) = self._move([part], None)
         moved = result.reshape(self._lengths[0])

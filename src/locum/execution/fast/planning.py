@@ -113,8 +113,8 @@ def blueprint(
 
     The tokens are in arrays with the shapes of ``segments``, in order; missing tokens are blanks.
     ``steps`` creates the steps. ``run_static`` computes s-ops that depend on no token and cannot be
-    lowered. With ``ieee``, arithmetic on data is computed in the order of the program and follows IEEE
-    754, with infinities and NaN.
+    lowered. With ``ieee``, arithmetic on data follows IEEE 754, with infinities and NaN. It is computed
+    in the order of the program, except within sums over families and means.
 
     ``storages`` maps s-ops that are storages of tensors to their sizes. If another array reads such an
     s-op, all its positions are computed. The reason is that a part of a tensor often consists of more

@@ -26,7 +26,7 @@ from locum.graph.operations import ROUNDINGS
 
 Function = Callable[..., Any]
 
-#: Policy of NumPy plans for undefined results: they raise the same error as for floating-point errors.
+#: Policy of NumPy plans for undefined results: they raise the error that NumPy raises in these plans.
 _RAISE = refusing(lambda problem, kind, where: FloatingPointError(problem))
 
 
@@ -188,8 +188,9 @@ class Backend:
     def elementwise(self, op: str) -> Function:
         """Return the function of the elementwise operation ``op``.
 
-        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises the errors of
-        dense execution, unless the backend is for IEEE arithmetic.
+        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises
+        ``FloatingPointError`` for results that dense execution rejects, unless the backend is for IEEE
+        arithmetic.
         """
         arrays, meaning = self.arrays, MEANINGS[op]
         if self.ieee:
@@ -226,8 +227,8 @@ class Backend:
         """Sum the values that have the same index in ``target``.
 
         ``first`` is the index of the first element of the result. Both arrays have the axes of the
-        result except its first one, followed by the summed axes. Indices outside of the result are
-        ignored.
+        result except its first one, followed by the summed axes. Indices that are outside of the
+        result, or are not integers, are ignored.
         """
         xp, arrays = self.arrays.xp, self.arrays
         size, others = shape[0], math.prod(shape[1:])

@@ -216,8 +216,8 @@ class IndexScope:
 
     def __init__(self, refinements: Refinements, ieee: bool = False) -> None:
         self.refinements = refinements
-        #: Whether arithmetic follows IEEE 754. If so, arithmetic on data is neither reordered nor
-        #: simplified.
+        #: Whether arithmetic follows IEEE 754. If so, arithmetic on data is neither reordered, except
+        #: within sums over families and means, nor simplified.
         self.ieee = ieee
         self.box: dict[str, int] = {}
         self.roots: set[str] = set()
