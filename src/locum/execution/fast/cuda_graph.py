@@ -1,7 +1,6 @@
-"""Record the runs of a plan on a GPU as a CUDA graph, so that a run needs only one launch.
+"""Record a run of a plan on a GPU as a CUDA graph, so that one launch runs all kernels of the plan.
 
-If a model is small, most of its GPU time is spent on launching kernels. A CUDA graph launches all
-kernels at once.
+If a model is small, most of the time of a run on a GPU is spent on launching kernels one by one.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from locum.shared_state import Lock
 Tensors = list[torch.Tensor]
 #: Number of ordinary runs before a plan is recorded. These runs also initialise the CUDA libraries.
 _RUNS_BEFORE = 2
-#: Maximum number of recordings of a plan, which is recorded again if addresses of operands change.
+#: Maximum number of recordings of a plan, which is recorded again if, for example, the addresses of
+#: operands change.
 _MOST_RECORDINGS = 4
 #: Maximum number of bytes of operands, or of results, that are copied in a run: 0.2 ms on an H200.
 _MOST_COPIED = 2**29
 #: Maximum number of cached graphs. The least recently used graph is dropped first.
 _MOST_GRAPHS = 32
 
-#: Lock that is held during a run, since graphs share their memory.
+#: Lock that is held while a graph is recorded or launched, since graphs share their memory.
 _lock = Lock()
 _kept: OrderedDict[int, weakref.ref[GraphRunner]] = OrderedDict()
 
@@ -34,7 +34,8 @@ _kept: OrderedDict[int, weakref.ref[GraphRunner]] = OrderedDict()
 class GraphRunner:
     """A function of tensors of fixed shapes that is run as a CUDA graph after two ordinary runs.
 
-    The function must not wait for the GPU. Results are copies, so the next run does not change them.
+    A function that waits for the GPU is not recorded. Results of a graph are copies, so the next run
+    does not change them.
     The graph reads operands in place if their address has been the same in all runs, such as
     parameters. All other operands are first copied to the memory that the graph reads.
     """
@@ -53,7 +54,7 @@ class GraphRunner:
         self._copied: set[int] = set()
 
     def __call__(self, operands: Tensors) -> Tensors:
-        """Return the results of the function on ``operands``, from the CUDA graph if there is one."""
+        """Return the results of the function on ``operands``, by the CUDA graph if it can be used."""
         is_off = self._graph is None and self._recordings >= _MOST_RECORDINGS
         if is_off or torch.cuda.is_current_stream_capturing():
             return self._function(operands)
@@ -77,7 +78,7 @@ class GraphRunner:
         return results
 
     def drop(self) -> None:
-        """Delete the CUDA graph, and free its memory."""
+        """Delete the CUDA graph with its copies of operands and its results."""
         self._graph, self._operands, self._results, self._runs = None, [], [], 0
 
     def _give_up(self) -> None:
@@ -85,7 +86,7 @@ class GraphRunner:
         self._recordings = _MOST_RECORDINGS
 
     def _record(self, operands: Tensors, stream: torch.cuda.Stream) -> bool:
-        """Record a graph; return False if the function cannot be recorded, or copies too many bytes."""
+        """Record a graph; return False if this is impossible, or if too many bytes would be copied."""
         copied = set(self._moving)
         if _count_bytes([operands[n] for n in copied]) > _MOST_COPIED:
             self._give_up()

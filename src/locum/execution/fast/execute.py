@@ -1,8 +1,9 @@
 """Run programs by plans, by the structured tier, or, if neither is possible, by dense execution.
 
-Programs on numbers are run by a plan (``plan_cache.py``). The structured tier runs programs on the
-original tokens if strings occur, or if floating point would round integers. Up to rounding of floats,
-the values are the same as in dense execution, but all values of a result have one type (``types.py``).
+Programs on numbers are usually run by a plan (``plan_cache.py``). The structured tier runs programs on
+the original tokens, for example if strings occur, or if floating point may round integers. The values
+are the values of dense execution, converted to one type (``types.py``). ``docs/execution.md`` lists
+the exceptions, such as rounding of floats.
 
 >>> from locum import aggregate, indices, length, select, tokens
 >>> aggregate(select(indices, length - 1 - indices, "=="), tokens)([1, 2.5, 3], executor="fast")
@@ -34,11 +35,11 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.shared_state import Lock
 
 #: Maximum length of sequences that fall back to dense execution, which needs much time and memory. For
-#: longer sequences, U warns if a part of it is not run by a plan.
+#: longer sequences in several arrays, as in U, a warning names the parts that have no plan.
 _DENSE = 4_096
 
-#: For each program, its facts by types of tokens, and the warnings already given. Entries are kept as
-#: long as the program exists.
+#: For each program, its facts by types and number of tokens, and the warnings already given. Entries
+#: are deleted with the program, and by :func:`forget_plans`.
 _known: WeakKeyDictionary[Node, dict[Hashable, Any]] = WeakKeyDictionary()
 _lock = Lock()
 
@@ -75,7 +76,7 @@ _ROUNDED = "integers that floating point may round"
 
 @dataclass(frozen=True)
 class _Facts:
-    """Facts about a program for given types of tokens, determined before the program runs."""
+    """Facts about a program for given types and numbers of tokens, determined before a run."""
 
     #: The type of the values of the result.
     result: type
@@ -83,10 +84,10 @@ class _Facts:
     unplanned: str | None
     #: Reason why only dense execution can run the program, or None.
     dense_only: str | None
-    #: Whether the program computes with its numbers. Plans compute in a different order, in which 0 · ∞
-    #: may be 0.
+    #: Whether the program has arithmetic operations, such as sums and quotients. Plans compute them in
+    #: a different order, in which 0 · ∞ may be 0.
     has_arithmetic: bool
-    #: Reason why only a plan can run the program on a tensor, or None.
+    #: Reason why the structured tier cannot run the program on a tensor, or None.
     no_tensor: str | None
 
 
@@ -124,8 +125,9 @@ def evaluate(
     """Return the value of a program on one sequence of tokens, which is a list, an array or a tensor.
 
     ``kinds`` contains the types of the tokens, if they are known. If neither a plan nor the structured
-    tier can run the program, dense execution runs it and a :class:`FallbackWarning` is given. With
-    ``strict``, an error is raised instead.
+    tier can run the program, dense execution runs it on at most 4,096 tokens. A
+    :class:`FallbackWarning` is then given once for each reason. With ``strict``, an error is raised
+    instead, also if the structured tier would compare all pairs of positions.
     """
     asked = range(len(tokens)) if positions is None else positions
     reason = ""
@@ -145,7 +147,7 @@ def evaluate(
 
 
 def _value(root: Node, tokens: Tokens, positions: range, strict: bool, facts: _Facts) -> Any:
-    """Return the value of an s-op, computed by a plan if possible, else by the structured tier."""
+    """Return the value of an s-op, computed by a plan or by the structured tier."""
     if facts.dense_only is not None:
         raise _Unfit(facts.dense_only)
     on_tensor = is_tensor(tokens.values)
@@ -188,7 +190,8 @@ def evaluate_parts(
 ) -> Any:
     """Return the value of ``root`` at ``positions``, on tokens in several arrays.
 
-    Blanks follow the tokens. ``length`` is the total number of tokens, including blanks.
+    Blanks follow the tokens. ``length`` is the total number of tokens, including blanks. If making a
+    plan for more than 4,096 tokens fails, a :class:`FallbackWarning` is given once.
     """
     kinds = frozenset[type]().union(*map(types.types_of, parts))
     facts = _facts(root, kinds, length)
@@ -211,8 +214,10 @@ def evaluate_parts(
 def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) -> Plan | None:
     """Return a plan that runs an s-op on arrays of floats such as ``parts``, or None if there is none.
 
-    The result is also None if the plan may compute integers beyond 2⁵³. If the plan raises
-    :class:`ExecutionError`, or returns a NumPy array that is not finite, call :func:`evaluate_parts`.
+    The result is also None if the plan may compute integers beyond 2⁵³. If the structured tier runs a
+    part of a plan for more than 4,096 tokens, a :class:`FallbackWarning` is given once. If the plan
+    raises :class:`ExecutionError`, or returns a NumPy array that is not finite, call
+    :func:`evaluate_parts`.
     """
     if _facts(root, frozenset([float]), length).unplanned is not None:
         return None
@@ -292,7 +297,8 @@ def _fall_back(
 ) -> Any:
     """Run a program by dense execution and warn once with the reason, or raise an error if ``strict``.
 
-    Errors that dense execution raises are passed to the user.
+    For more than 4,096 tokens, an error is also raised. Errors that dense execution raises are passed
+    to the user.
     """
     if strict:
         problem = f"the fast executor does not support this program: {reason}"
@@ -310,7 +316,7 @@ def _fall_back(
 
 
 def _warn(root: Node, message: str) -> None:
-    """Warn once for each program and message that the program is not run by a plan."""
+    """Warn once for each program and message that a plan does not run the program or a part of it."""
     _remember(root, message, lambda: warnings.warn(message, FallbackWarning, stacklevel=8))
 
 

@@ -26,7 +26,7 @@ from locum.graph import Node
 
 
 class NotLinearError(Exception):
-    """Raised if two values differ in more than integers, or if an integer does not grow linearly."""
+    """Raised if two values differ in more than integers, or if an interpolated value is a fraction."""
 
 
 #: Function that returns the interpolated value after a number of steps from 0 to ``count``.
@@ -36,13 +36,15 @@ Line = Callable[[int], Any]
 def draw_line(first: Any, last: Any, count: int) -> Line:
     """Return the function that interpolates between two values that are ``count`` steps apart.
 
-    Integers in tuples, lists, dictionaries, ranges and data classes are interpolated. Everything else
-    must be equal in both values, otherwise :class:`NotLinearError` is raised. The returned function
-    also raises this error if an interpolated integer would be a fraction.
+    Integers are interpolated, also in tuples, lists, dictionaries, ranges and data classes. Everything
+    else must be equal in both values, and nodes must be identical. Otherwise :class:`NotLinearError` is
+    raised. The returned function also raises this error if an interpolated integer would be a fraction.
 
     >>> line = draw_line({"shape": (2, 10), "op": "add"}, {"shape": (2, 20), "op": "add"}, 5)
     >>> line(1)
     {'shape': (2, 12), 'op': 'add'}
+    >>> draw_line(range(0, 10, 2), range(0, 20, 2), 5)(1)
+    range(0, 12, 2)
     """
     if first is last:
         return _Constant(first)
@@ -62,7 +64,7 @@ def draw_line(first: Any, last: Any, count: int) -> Line:
             lambda values: dict(zip(keys, values, strict=True)), first.values(), last.values(), count
         )
     if isinstance(first, range):
-        ends = (first.start, first.stop), (last.start, last.stop)
+        ends = (first.start, first.stop, first.step), (last.start, last.stop, last.step)
         return _join(lambda values: range(*values), *ends, count)
     node = getattr(first, "node", None)
     if isinstance(node, Node):  # the handle of an s-op
@@ -159,7 +161,7 @@ class PlanFamily:
     def _change(self, step: Step, number: int) -> Step:
         """Return a step of the plan that is interpolated ``number`` steps after the first plan.
 
-        The inputs of the returned step contain only a shape and a value.
+        The inputs of the returned step contain only a shape, whether they are boolean, and a value.
         """
         inputs = tuple(
             Step("input", (), self._lines[i](number)[0], (), i.boolean, i.value) for i in step.inputs

@@ -92,7 +92,11 @@ def _name(register: int) -> str:
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
-    """Return text with one line for each step: the step and, if known, the s-op that it computes."""
+    """Return text with a line for each step: the step and, if known, the s-op that it computes.
+
+    Inputs, constants, and steps that only reshape or repeat an array have no lines. A line for each
+    opaque s-op follows.
+    """
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []
     for step in steps:
@@ -170,7 +174,7 @@ def _number(step: Step) -> str:
 
 #: Steps that move data without computing.
 _MOVES = ("input", "view", "reshape", "permute", "expand", "gather", "concatenate", "assemble")
-#: Number of cached integer bounds of a plan.
+#: Maximum number of cached integer bounds of a plan.
 _REMEMBERED = 64
 
 
@@ -227,7 +231,7 @@ class Plan:
         #: For each structured step, operation counts of its last run.
         self._structured: dict[Step, Counter[str]] = {}
         self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
-        #: Results of :meth:`greatest_integer` for the most recent types of tokens.
+        #: Cached results of :meth:`greatest_integer`, by types and largest value of the tokens.
         self._greatest: dict[tuple[Types, float], float] = {}
 
     def _function(self, step: Step) -> Function:
@@ -259,7 +263,7 @@ class Plan:
         return evaluate
 
     def _possible(self, node: Node, tokens: Types) -> dict[Node, Types]:
-        """Return the possible types of all s-ops on which a structured s-op depends."""
+        """Return the possible types of a structured s-op and of all nodes on which it depends."""
         if (node, tokens) not in self._types:
             self._types[node, tokens] = possible_types(node, tokens)
         return self._types[node, tokens]
@@ -294,7 +298,8 @@ class Plan:
                 else:
                     results = self._run(parts, tokens)
             else:
-                # NumPy must raise an error where dense execution does, instead of returning infinity.
+                # NumPy raises an error instead of returning infinity or NaN, since dense execution may
+                # reject the operation.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                     results = self._run(parts, tokens)
         except FloatingPointError as error:
@@ -305,7 +310,7 @@ class Plan:
         return [copied(r) if copies else r for r, copies in zip(results, self._copies, strict=True)]
 
     def move(self, part: Any) -> Any:
-        """Return the result on NumPy integers as int64; the plan must satisfy ``only_moves``."""
+        """Return the result on a NumPy array of int64; the plan must satisfy ``only_moves``."""
         assert self._move is not None
         (result,) = self._move([part], None)
         moved = result.reshape(self._lengths[0])
@@ -313,7 +318,7 @@ class Plan:
 
     @property
     def only_moves(self) -> bool:
-        """Whether the plan only moves tokens and fills missing positions with integers."""
+        """Whether the plan only moves tokens and constant integers."""
         return self._move is not None
 
     @cached_property
@@ -334,7 +339,7 @@ class Plan:
 
     @cached_property
     def has_structured(self) -> bool:
-        """Whether the structured tier runs a part of the plan."""
+        """Whether the structured tier runs a part of the plan in each run."""
         return any(step.op == "structured" for step in self.steps)
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
@@ -363,7 +368,9 @@ class Plan:
 
     @property
     def opaque(self) -> Mapping[Node, str]:
-        """The s-ops that the structured tier runs, with the reasons."""
+        """The s-ops that the structured tier computes, in each run or when the plan is made, with the
+        reasons.
+        """
         return self.blueprint.opaque
 
     def explain(self) -> str:
@@ -400,11 +407,11 @@ class Plan:
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """The steps of the plan, inputs first."""
+        """The steps of the plan, each after its inputs."""
         return self._make_steps()
 
     def greatest_integer(self, tokens: Types, largest: float) -> float:
-        """Return an upper bound on the absolute values of the integers that a run computes.
+        """Return an upper bound on the absolute values of the integers that arithmetic steps compute.
 
         ``tokens`` contains the types of the tokens; ``largest`` bounds their absolute values.
         """
@@ -422,7 +429,7 @@ class Plan:
 
 
 def _series(arrays: Arrays, array: Any, types: Types) -> Any:
-    """Convert an array of floats or booleans of a plan to a series for the structured tier."""
+    """Convert an array of a plan to an array or a series of these types for the structured tier."""
     if types <= {bool}:
         return array != 0
     if types <= {bool, int}:

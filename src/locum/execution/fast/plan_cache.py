@@ -1,4 +1,4 @@
-"""Make one plan per program, shape, dtype and device, and cache it.
+"""Make plans of programs for given shapes, dtypes and devices, and cache them.
 
 >>> from locum.graph import build
 >>> program = build("add", build("tokens", cast="asis"), build("indices"))
@@ -49,12 +49,14 @@ def plan(
     """Return the plan of a program for ``length`` tokens, from the cache if possible.
 
     ``positions`` is the range of positions of the result, by default all. ``segments`` contains the
-    sizes or shapes of the arrays that contain the tokens. These arrays are not concatenated. Missing
-    tokens at the end are blanks, which are 0. ``like`` is an array with the library, dtype and device
-    of the arguments. With ``strict``, the plan raises an error instead of comparing all pairs of
-    positions.
+    sizes or shapes of the arrays that contain the tokens, by default one array. Most steps that need
+    only one of these arrays read it directly; the others read the concatenated arrays. Missing tokens
+    at the end are blanks, which are 0. ``like`` is an array with the library, dtype and device of the
+    arguments, by default a NumPy array of float64. With ``strict``, an error is raised instead of
+    comparing all pairs of positions.
 
-    Plans compute with arrays of numbers. A program that contains strings raises an error.
+    Plans compute with arrays of numbers. If an array would contain strings, :class:`ExecutionError` is
+    raised.
     """
     length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)
@@ -72,8 +74,8 @@ def plan_all(
 
     ``roots`` maps each root to its needed range of positions. The tensors ``parts`` may have different
     types; steps follow torch's rules of type promotion. ``storages`` maps s-ops that are storages of
-    tensors to their numbers of positions. If such an s-op becomes an array, all of its positions are
-    computed.
+    tensors to their numbers of positions. If another array reads such an s-op, all of its positions are
+    computed. A cached plan may have been made with other ``storages``.
     """
     dtypes = [str(part.dtype).removeprefix("torch.") for part in parts]
     segments = tuple(

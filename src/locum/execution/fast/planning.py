@@ -1,12 +1,13 @@
 """Choose which s-ops of a program become arrays, their ranges of positions, and the steps.
 
 An s-op that becomes an array is called a *buffer*. Buffers are lowered in order from the result to the
-tokens. When a buffer is lowered, all loads from it are therefore known. These loads determine the
-*hull* of the buffer: the range of positions that are computed.
+tokens. When a buffer is lowered, all loads from it are therefore known. These loads, and the requested
+positions of a result, determine the *hull* of the buffer: the range of positions that are computed.
 
 Lowering may find that a node must be a separate buffer, or that it cannot be lowered. The structured
 tier runs a node that cannot be lowered; such a node is called *opaque*. Then all buffers are lowered
-again with this information, until nothing changes.
+again with this information, until nothing changes. In an IEEE plan, a node on data that cannot be
+lowered is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
-#: A value that is used repeatedly is computed once if it has more elementwise operations than this.
+#: An elementwise s-op that is used repeatedly is computed once if its inputs, expanded to trees, have
+#: more nodes than this.
 _LONG = 40
 
 
@@ -68,7 +70,7 @@ class Hull:
     stop: int
 
     def cover(self, start: int, stop: int) -> None:
-        """Extend the range to include the positions from ``start`` to ``stop``."""
+        """Extend the range to include the positions in ``range(start, stop)``."""
         self.start, self.stop = min(self.start, start), max(self.stop, stop)
 
     @property
@@ -78,7 +80,7 @@ class Hull:
 
 
 class Segment(NamedTuple):
-    """The shape of an array of tokens, and its dtype if the arrays have different dtypes."""
+    """The shape of an array of tokens, and its dtype if the plan is for IEEE arithmetic."""
 
     shape: Shape
     dtype: str = ""
@@ -92,7 +94,7 @@ class Blueprint:
     length: int
     results: tuple[Step, ...]
     inputs: tuple[Step, ...]
-    #: For the step of each buffer, the node that it computes, for explanations.
+    #: The nodes that steps compute, for explanations.
     computes: dict[Step, Node]
     #: Nodes that the structured tier runs, with the reasons.
     opaque: dict[Node, str]
@@ -110,16 +112,16 @@ def blueprint(
     """Return the steps that compute each root at its positions of a sequence of ``length`` tokens.
 
     The tokens are in arrays with the shapes of ``segments``, in order; missing tokens are blanks.
-    ``steps`` creates the steps. ``run_static`` computes s-ops that depend on no token. With ``ieee``,
-    arithmetic on data is computed in the order of the program and follows IEEE 754, with infinities and
-    NaN.
+    ``steps`` creates the steps. ``run_static`` computes s-ops that depend on no token and cannot be
+    lowered. With ``ieee``, arithmetic on data follows IEEE 754, with infinities and NaN. It is computed
+    in the order of the program, except within sums over families and means.
 
-    ``storages`` maps s-ops that are storages of tensors to their sizes. If such an s-op becomes an
-    array, all its positions are computed. The reason is that a part of a tensor often consists of more
+    ``storages`` maps s-ops that are storages of tensors to their sizes. If another array reads such an
+    s-op, all its positions are computed. The reason is that a part of a tensor often consists of more
     pieces than the whole tensor.
 
     An array may exceed the size limit if a fused step avoids the array. An example is the array of the
-    attention scores of many rows.
+    attention scores of many rows. In IEEE arithmetic, sizes are not limited here.
     """
     plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
     made, problem = None, None
@@ -148,7 +150,7 @@ def _blueprint(
     ieee: bool,
     storages: Mapping[Node, int],
 ) -> Blueprint:
-    """Return the steps of a plan whose arrays are at most as large as ``steps`` allows."""
+    """Return the steps of a plan with arrays that are at most as large as ``steps`` allows."""
     nodes = list(postorder(*roots))
     numbers = (atom for node in nodes for atom in atoms(node) if isinstance(atom, float))
     if not ieee and not all(map(math.isfinite, numbers)):
@@ -195,7 +197,7 @@ def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
 
 
 def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
-    """List elementwise s-ops that are used more than once and have many operations when expanded.
+    """List elementwise s-ops on data that are used more than once and are long when expanded.
 
     Terms are trees: y · tanh(y), nested twenty times, would have a million leaves.
     """
@@ -212,7 +214,10 @@ def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
 
 
 def _is_computed(node: Node, data: frozenset[Node]) -> bool:
-    """Return whether an s-op computes with data, unlike tokens and heads that only copy entries."""
+    """Return whether an s-op depends on data and on no family, and is not a view of other values.
+
+    The tokens, and heads whose keys are selected by position, count as views.
+    """
     if node not in data or is_input(node) or node.free or sort_of(node) is not Sort.SOP:
         return False
     return (
@@ -281,8 +286,8 @@ def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
 def _lower_buffer(node: Node, hull: Hull, buffers: Buffers, kept: dict[Node, LoweredBuffer]) -> None:
     """Lower one buffer and store the result in ``kept``, unless a valid result is already there.
 
-    If a range of positions begins within a row of a matrix, it may consist of too many pieces. The
-    buffer is then computed from position 0.
+    If a range of positions begins within a row of a matrix, it may consist of too many pieces. If
+    lowering fails, the buffer is therefore lowered from position 0, and ``hull`` is changed.
     """
     while True:
         key = (node, hull.start, hull.stop, buffers.length, buffers.ieee)
@@ -325,7 +330,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return ``node`` if it depends on no family, else the nearest node above it without families."""
+    """Return ``node`` if it depends on no family, else the nearest buffer above it without families."""
     while node.free:
         node = loaded_by[node]
     return node
@@ -334,7 +339,7 @@ def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
 def dependencies(node: Node, buffers: Buffers) -> list[Node]:
     """List the s-ops below an opaque node that receive separate arrays.
 
-    These are the s-ops that depend on attention.
+    These are the nearest s-ops below the node that depend on tokens and on attention, and on no family.
     """
 
     def is_inside(other: Node) -> bool:
@@ -485,7 +490,9 @@ class _Emitter:
         return self.steps.make("concatenate", parts, (self.buffers.length,))
 
     def opaque(self, node: Node) -> Step:
-        """Emit the step of an s-op that the structured tier runs."""
+        """Emit the step of an s-op that the structured tier runs; it is a constant if the s-op does not
+        depend on tokens.
+        """
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
             if values.dtype.kind == "i" and int(np.abs(values).max()) > LARGEST_EXACT:

@@ -45,8 +45,8 @@ class Tokens:
     def numbers(self) -> Any:
         """The tokens as floats, or None.
 
-        The value is None if the tokens are not numbers, are all booleans, or contain integers that
-        floats would round.
+        The value is None if the tokens are not numbers, are all booleans, or contain integers beyond
+        2⁵³, which floats may round.
         """
         if not self.types <= {bool, int, float} or self.types == {bool}:
             return None
@@ -61,7 +61,11 @@ class Tokens:
 
     @cached_property
     def whole(self) -> Any:
-        """The tokens as int64, or None if they are not integers or exceed int64."""
+        """The tokens as a NumPy array of int64, or None.
+
+        The value is None for a tensor, for tokens that are not all integers, for a list with integers
+        beyond int64, and for an array of uint64.
+        """
         if self.types != {int} or is_tensor(self.values):
             return None
         if self.is_array:
@@ -71,13 +75,17 @@ class Tokens:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether no token is infinite or NaN."""
+        """Whether no token is infinite or NaN; also true if ``numbers`` is None."""
         return self.numbers is None or float not in self.types or is_finite(self.numbers)
 
     def series(self, nodes: Iterable[Node]) -> tuple[Any, dict[Node, Any]]:
-        """Return the tokens for the structured tier, and the values of casts such as ``tokens_str``.
+        """Return an array of tokens for the structured tier, and the values of nodes such as
+        ``tokens_str``.
 
-        Casts are computed from the original tokens: the text of 1 is "1", and the text of 1.0 is "1.0".
+        If the tokens are an array or a tensor, it is returned with no values of nodes. If they are a
+        list, an array of zeros is returned with the value of each ``tokens`` node in ``nodes``. Casts
+        are computed from the original tokens: the text of 1 is "1", and the text of 1.0 is "1.0". If
+        arrays cannot represent these values, :class:`Unstructured` is raised.
         """
         if self.is_array:
             return self.values, {}

@@ -1,1 +1,1 @@
-"""Emit the steps of a plan from symbolic positions: views, products and sums of arrays."""
+"""Emit the steps of a plan from symbolic positions, fuse them, and implement them on arrays."""

@@ -1,8 +1,8 @@
 """Implement the steps of a plan on arrays: in NumPy, and in torch on the device of the tensors.
 
-A backend converts a step to a function of the arrays of its inputs. Steps are the same for both
-libraries. If a library has a fused operation, such as scaled dot-product attention, its backend uses
-it.
+A backend converts a step to a function of the arrays of its inputs. Before steps are fused, they are
+the same for both libraries. If a library has a fused operation, such as scaled dot-product attention,
+its backend uses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from locum.graph.operations import ROUNDINGS
 
 Function = Callable[..., Any]
 
-#: Policy of NumPy plans for undefined results: they raise the same error as for floating-point errors.
+#: Policy of NumPy plans for undefined results: they raise the error that NumPy raises in these plans.
 _RAISE = refusing(lambda problem, kind, where: FloatingPointError(problem))
 
 
@@ -80,7 +80,7 @@ class Backend:
         #: Whether the type is a 16-bit float.
         self.is_half = arrays.float_name in ("float16", "bfloat16")
         torch: Any = sys.modules.get("torch")
-        #: Number of active torch modes, which tracers use.
+        #: Function that returns the number of active torch modes, which tracers use; None for NumPy.
         self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
 
     def function(self, step: Step) -> Function:
@@ -182,14 +182,15 @@ class Backend:
                 return put(value)
 
     def is_tracing(self) -> bool:
-        """Return whether torch is tracing, so that tensors created now have no values."""
+        """Return whether a torch mode is active, as in a trace. New tensors may then have no values."""
         return self._modes is not None and self._modes() > 0
 
     def elementwise(self, op: str) -> Function:
         """Return the function of the elementwise operation ``op``.
 
-        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises the errors of
-        dense execution, unless the backend is for IEEE arithmetic.
+        On tensors, the function follows IEEE 754. On NumPy arrays, the function raises
+        ``FloatingPointError`` for results that dense execution rejects, unless the backend is for IEEE
+        arithmetic.
         """
         arrays, meaning = self.arrays, MEANINGS[op]
         if self.ieee:
@@ -212,7 +213,7 @@ class Backend:
         """Return the elements of ``x`` at the positions ``where``.
 
         ``x`` is flattened, and its first element has the position ``start``. Positions that are not
-        integers or are outside of ``x`` give the default. With ``inside``, such positions do not occur.
+        integers or are outside of ``x`` give the default. With ``inside``, no position is outside.
         """
         xp, row = self.arrays.xp, x.reshape(-1)
         places = self.arrays.to_int(where) - start
@@ -226,8 +227,8 @@ class Backend:
         """Sum the values that have the same index in ``target``.
 
         ``first`` is the index of the first element of the result. Both arrays have the axes of the
-        result except its first one, followed by the summed axes. Indices outside of the result are
-        ignored.
+        result except its first one, followed by the summed axes. Indices that are outside of the
+        result, or are not integers, are ignored.
         """
         xp, arrays = self.arrays.xp, self.arrays
         size, others = shape[0], math.prod(shape[1:])
@@ -297,8 +298,9 @@ class Backend:
     ) -> Array:
         """Return softmax(q kᵀ) v, batched, over the keys at which the mask is true.
 
-        Torch's kernels need memory that is linear in the number of rows, except on a CPU if k and v
-        differ in width. In this case, and on NumPy arrays, attention is computed in blocks of rows.
+        A mask of numbers is added to the scores. On NumPy arrays, attention is computed in blocks of
+        rows. So it is on a CPU if q and v differ in width, since torch's kernel then needs memory for
+        all scores. In all other cases, torch's kernels compute all rows at once.
         """
         if not self.arrays.on_torch:
             return attention_by_rows(softmax_attention, q, k, v, mask, causal)
@@ -390,7 +392,7 @@ def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
 
 
 def _slice_of(index: Any) -> slice | None:
-    """Return the slice that is equivalent to an index array, or None if there is none.
+    """Return the slice that is equivalent to an index array of at least two numbers, or None.
 
     >>> _slice_of(np.array([3, 2, 1, 0])), _slice_of(np.array([1, 3, 6]))
     (slice(3, None, -1), None)

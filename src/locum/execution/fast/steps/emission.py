@@ -1,4 +1,4 @@
-"""Emit steps for terms: each factor becomes an array, and each sum of products a contraction."""
+"""Emit steps for terms: factors become arrays, and sums of products without masks contractions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _pair(
 
 
 def _inner_order(a: LabelledArray, b: LabelledArray, sums: Sequence[str]) -> list[str]:
-    """Return the summed axes in the order in which the larger factor can be flattened in place."""
+    """Return the summed axes in their order in the larger factor, which may then need no copy."""
     larger = a if a.step.size >= b.step.size else b
     return [v for v in larger.axes if v in sums]
 
@@ -154,7 +154,11 @@ _LARGEST_SCATTER = 2**28
 
 
 class LoadSource(NamedTuple):
-    """The elements that a load reads: a flattened array, the stride of each variable, and an offset."""
+    """The elements that a load reads: an array, the stride of each variable, and an offset.
+
+    Strides and offset count elements of the flattened array. For a fetch, there are no strides, and the
+    offset is the position of the first element of the array.
+    """
 
     base: Step
     strides: tuple[tuple[str, int], ...]
@@ -177,7 +181,7 @@ class Emission(Arrangement):
     # Sums and products ------------------------------------------------------------------------------
 
     def total(self, terms: Sum) -> LabelledArray:
-        """Return the sum of terms as an array with all axes that occur in the terms."""
+        """Return the sum of terms as an array with an axis for each variable on which it depends."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
             # This is the mean over several ranges of keys. Add first, then divide, as in any mean.
@@ -265,9 +269,9 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("to_float", (whole,), whole.shape), axes)
 
     def load(self, load: Load) -> LabelledArray:
-        """Return a strided view of a buffer, or a gather.
+        """Return a strided view of a buffer or of the tokens, or a gather.
 
-        A gather is needed if positions are outside of the buffer or decrease along an axis.
+        A gather is needed if positions are outside of the array or decrease along an axis.
         """
         base, strides, offset = self._load(load, self.box)
         parts = sorted(strides, key=lambda part: -part[1])  # in memory order, rows before columns
@@ -283,7 +287,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
 
     def fetch(self, fetch: Fetch) -> LabelledArray:
-        """Return the elements of an array at positions computed from data."""
+        """Return the elements of an array at positions computed from data, and the default outside."""
         base, _, start = self._fetch(fetch, self.box)
         where = self.numeric(self.total(fetch.position))
         least, greatest = value_bounds(fetch.position, self.box)
@@ -343,7 +347,10 @@ class Emission(Arrangement):
         return self.apply(factor.op, arguments)
 
     def greatest(self, factor: Greatest) -> LabelledArray:
-        """Return the maximum or minimum over the elements that satisfy all guards and filters."""
+        """Return the maximum or minimum over the elements that satisfy all guards and filters.
+
+        If no element satisfies them, the result is the default.
+        """
         value = self.numeric(self.total(factor.values))
         masks = [self.guard(g) for g in factor.guards]
         masks += [self.truth(self.total(f)) for f in factor.filters]

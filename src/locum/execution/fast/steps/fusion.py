@@ -2,14 +2,14 @@
 
 - The exponential of x − max x, divided by its sum along the last axis, is a *softmax*.
 - Two products of matrices with a large softmax between them are *attention*. If a condition replaces
-  some scores by very small numbers, the fused attention has a mask.
+  some scores by very large negative numbers, or if numbers are added to them, attention has a mask.
 - A product of matrices plus a bias row is a *biased_product*.
 - y/2 · (1 + erf(y/√2)) is a *gelu*.
 - (x − mean) / √(variance + ε) along the last axis is a *layer_norm*, which may include a gain and a
   bias.
 
-Patterns are recognised by the computation, not by names in the program, and only if no other step needs
-the intermediate results.
+Patterns are recognised by the computation, not by names in the program. Most patterns are recognised
+only if no other step needs the intermediate results.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _HIDDEN = -1e308
 def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
     """Fuse the steps that compute ``results`` into operations of the backend.
 
-    In half precision, attention of any size is fused, so that its scores are not rounded. IEEE
-    arithmetic has separate rules.
+    In half precision, torch's attention is fused for batches of any size, so that scores are not
+    rounded. IEEE arithmetic has separate rules.
     """
     rules: tuple[Rule, ...] = (_softmax,)
     if backend.ieee:
@@ -61,7 +61,7 @@ def fused_composition(results: tuple[Step, ...], steps: Steps, backend: Backend)
 
 
 def in_order(*results: Step) -> list[Step]:
-    """Return all steps that the results need, inputs first."""
+    """Return the results and all steps that they need, each step after its inputs."""
     return list(walk(results, lambda step: step.inputs))
 
 
@@ -115,7 +115,8 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
     """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
 
-    The product is large enough with ``least`` scores in each batch, or with ``most`` scores in total.
+    The product is large enough with ``least`` scores in each matrix of a batch, or with ``most`` scores
+    in total.
     """
     if step.op != "matmul":
         return None
@@ -172,8 +173,8 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
     The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
     between scores and a number. A mask computed only from positions is represented differently: scores
     where it is true and 0 elsewhere, minus a constant. A row without visible keys has no softmax. Fused
-    attention returns NaN for such a row, while three steps may return the mean. In the layers of Locum
-    that contain this pattern, every row has a visible key.
+    attention returns NaN or 0 for such a row, while three steps may return the mean. In the layers of
+    Locum that contain this pattern, every row has a visible key.
     """
     if uses[scores] != 1:
         return scores, ()

@@ -1,8 +1,8 @@
 """Fuse the steps of IEEE arithmetic into operations that torch implements as one kernel.
 
 The rules recognise the computation. Between the steps of a pattern, there may be steps that only change
-the shape. If a result is rounded to half precision, the rounding becomes part of the kernel, which
-computes in float32 and rounds once. There are rules for
+the shape. If operands were converted from half precision and the result is rounded to it, the rounding
+becomes part of the kernel, which computes in float32 and rounds once. There are rules for
 
 - softmax, also with 0 in rows that have no finite score;
 - attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped-query attention;
@@ -55,7 +55,7 @@ def composed_rules() -> tuple[Rule, ...]:
 def _of_one_type(
     step: Step, uses: Counter[Step], steps: Steps, rule: Rule, types: StepTypes
 ) -> Step | None:
-    """Apply a rule if all operands of its kernel have one type.
+    """Apply a rule if all operands of its kernel, except boolean masks, have one floating-point type.
 
     Kernels do not promote types.
     """
@@ -294,10 +294,10 @@ def _outer(batch: Shape) -> int:
 def _arrange_mask(
     mask: Shape, rows: Shape, batch: Shape, queries: int
 ) -> tuple[int, int, Shape] | None:
-    """Return how scores are split into batches and queries so that all heads have the same mask.
+    """Return a split of the scores into batches, heads and queries to which the mask can be broadcast.
 
     The result consists of the number of batches, the number of queries, and the shape of the mask in
-    four dimensions. It is None if such a split does not exist.
+    four dimensions. It is None if no such split is found.
     """
     aligned = (1,) * (len(rows) + 1 - len(mask)) + tuple(mask)
     groups: list[tuple[int, bool]] = []  # sizes of rows, and whether the mask differs along them
@@ -403,7 +403,7 @@ def _silu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """Match (x − mean) · (1 / √(variance + ε)) along the last axis, optionally with gain and bias."""
+    """Match (x − mean) · (1 / √(variance + ε)) along the last axis, also with gain and bias."""
     if not step.shape:
         return None
     size, inner = step.shape[-1], step
@@ -509,7 +509,7 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
-    """Replace the operands of a kernel by operands in half precision.
+    """Replace the operands of a kernel, or of an elementwise operation, by operands in half precision.
 
     This is possible if the result is rounded to the type from which the operands were converted.
     """
@@ -579,7 +579,7 @@ def _is_number(step: Step, value: float) -> bool:
 
 
 def _operands(step: Step, op: str) -> Sequence[tuple[Step, Step]]:
-    """Return the operands of a commutative operation in both orders."""
+    """Return the operands of a commutative operation in both orders, or none for another step."""
     if not _is(step, op):
         return ()
     a, b = step.inputs
@@ -600,7 +600,7 @@ def _times(step: Step, factor: float) -> Step | None:
 
 
 def _is_close(found: float, number: float) -> bool:
-    """Return whether a constant equals a number in float64, or rounded to float32."""
+    """Return whether a constant equals a number up to 1e-15 of its size, or rounded to float32."""
     return math.isclose(found, number, rel_tol=1e-15) or found == float(np.float32(number))
 
 

@@ -1,4 +1,4 @@
-"""Find the types of the steps of a plan, and bound the integers that they compute.
+"""Find the types of the steps of a plan, and bound the integers that the steps compute.
 
 Dense execution uses Python's unbounded integers. A plan represents integers by floats, which are exact
 up to 2⁵³. Bounds on the integers follow from the program, the types of the tokens and the largest
@@ -132,7 +132,10 @@ def _constant(step: Step) -> Bound:
 
 
 def integer_bound(root: Node, tokens: Types, largest: float, length: int) -> Bound:
-    """Return a bound on the integers of an s-op on ``length`` tokens of these types."""
+    """Return a bound on the integers of an s-op on ``length`` tokens of these types, or None.
+
+    ``largest`` bounds the absolute values of the tokens. The result is None for an s-op of floats.
+    """
     bounds: dict[Node, Bound] = {}
     for node in postorder(root):
         below = [bounds[i] for i in node.inputs]
@@ -234,7 +237,7 @@ Kind = tuple[str, bool]
 def promote(one: Kind, other: Kind) -> Kind:
     """Return the type to which torch promotes two types.
 
-    Each type is given with a flag that is True for a single number.
+    Each type, also the returned one, has a flag that is True for a single number.
 
     >>> promote(("float32", False), ("float64", True))
     ('float32', False)

@@ -1,9 +1,9 @@
 """Define the steps of a plan, and arrays with named axes.
 
 A plan is a graph of operations on arrays, such as views, contractions, sums and functions.
-:class:`Steps` builds the graph; two requests for the same step return the same object. Steps that
-depend on no input are computed immediately (*folded*), so a run of the plan does not compute positions
-and masks.
+:class:`Steps` builds the graph; two requests for the same step return the same object. Most steps that
+depend on no input are computed immediately (*folded*), so a run of the plan does not compute, for
+example, masks of positions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from locum.execution.types import BOOLEAN
 from locum.graph.atoms import LARGEST_EXACT
 
 Shape = tuple[int, ...]
-#: Maximum number of elements of a constant of a plan.
+#: Maximum number of elements of a folded constant, and of a constant table of positions.
 _LARGEST_CONSTANT = 2**25
 #: Operations that are not folded even if their inputs are constants. Most of them exist only in torch.
 _NOT_FOLDED = frozenset(
@@ -41,7 +41,7 @@ class Step:
     settings: tuple[Hashable, ...] = ()
     #: Whether the array is boolean.
     boolean: bool = False
-    #: The value of the step if it depends on no input, else None.
+    #: The value of the step if it is a constant, else None.
     value: NDArray[Any] | None = field(default=None, repr=False)
 
     @property
@@ -72,7 +72,10 @@ class Steps:
         settings: tuple[Hashable, ...] = (),
         boolean: bool = False,
     ) -> Step:
-        """Return the step with this operation, these inputs and these settings."""
+        """Return the step with this operation, these inputs and these settings.
+
+        If all inputs are constants, it is folded, unless the operation is in ``_NOT_FOLDED``.
+        """
         key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
         if key not in self._made:
             step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
@@ -199,8 +202,10 @@ def is_row_major(view: Step) -> bool:
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
-    """Return the permutation of axes that gives a row-major array these strides, or None if there is
-    none.
+    """Return the permutation of axes that gives a row-major array these strides, or None.
+
+    None is returned if there is no such permutation. It may also be returned if the array has axes of
+    size 1.
     """
     available = {
         (size, stride): n

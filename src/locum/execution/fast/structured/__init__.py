@@ -1,8 +1,9 @@
 """Evaluate programs on long sequences without N×N attention patterns.
 
 Selectors are represented by intervals in the order of their keys (``structured_selectors.py``). The
-time is O(N log N), while dense execution needs N² for each head. Programs that this method does not
-support raise :class:`Unstructured`; see ``structured_evaluation.py``.
+time of each s-op and head is O(N log N), while dense execution needs N² for each head. With
+``allow_masks``, all pairs of positions are compared where this method does not apply. Programs that
+are not supported raise :class:`Unstructured`; see ``structured_evaluation.py``.
 """
 
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array

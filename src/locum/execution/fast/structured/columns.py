@@ -3,7 +3,7 @@
 A :class:`Column` assigns an integer code to every key. Smaller keys have smaller codes, and equal keys
 have equal codes. A comparison with a query is then an interval of codes for each query, for keys of any
 type. Integers in a small range need no sorting: their codes are their differences from the start of the
-range. All other keys are sorted once. Positions are their own codes.
+range. Most other keys are sorted once. Positions are their own codes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Column:
     size: int
     #: For integers in a small range, code c belongs to the key ``offset + c``. Otherwise None.
     offset: int | None
-    #: For all other keys, code c belongs to the key ``values[c]``. Otherwise None.
+    #: For all other keys, code c belongs to the key ``values[c]``, which is packed if it is a short
+    #: string. Otherwise None.
     values: Array | None
     #: The type of the keys and, for integers, a bound on their absolute values.
     kind: str = "int"
@@ -76,7 +77,10 @@ class Column:
         return below, not_above
 
     def _comparable(self, queries: Series) -> tuple[Array, Array]:
-        """Return queries and ascending keys in one type that compares them as Python does."""
+        """Return queries and ascending keys in one type that compares them as Python does.
+
+        If the column has an offset, None is returned in place of the keys.
+        """
         arrays = self.arrays
         values: Any = self.values
         if self.kind == "string":
@@ -213,9 +217,9 @@ def _column(arrays: Arrays, keys: Series) -> Column:
 
 
 def texts_of_few(arrays: Arrays, keys: Series) -> Series | None:
-    """Convert integers to strings if they have few distinct values, or return None.
+    """Convert integers in a small range to strings if they have few distinct values, or return None.
 
-    Each distinct value is converted once. The strings are compared by the ranks of these values, so the
+    Each distinct value is converted once. The strings are compared by the ranks of these texts, so the
     series is not sorted.
     """
     codes = column(arrays, keys)
@@ -247,7 +251,7 @@ def _direction(codes: Array) -> int:
 
 
 def few(size: int) -> int:
-    """Return the maximum size of a table; this size is proportional to the length of the sequence."""
+    """Return the maximum size of a table, which grows linearly with the length of the sequence."""
     return 4 * size + 1024
 
 

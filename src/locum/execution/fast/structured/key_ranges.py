@@ -3,8 +3,9 @@
 A :class:`KeyRange` has one interval of codes for each column. If every query has at most one code in a
 column, the column is an equality. Equalities determine a *group* of keys for each query, and one
 further column may have longer intervals. If keys are sorted by group and then by this column, the keys
-of each query are adjacent. Such keys are represented by :class:`Ranges`. If no group has more than one
-key, nothing is sorted: a :class:`Gather` reads the key of the group and tests the other columns.
+of each query are adjacent. Such keys are represented by :class:`Ranges`. If the group of each query has
+at most one key, keys are not sorted by group: a :class:`Gather` reads the key of the group and tests
+the other columns.
 
 Several columns of long intervals are merged into one if their structure allows it (``dominance.py``).
 If two columns remain, keys are restricted in two orders at once (``dominance.py``). If more columns
@@ -55,7 +56,7 @@ class Ranges:
     """A range [low, high) of keys for each query, in the order that sorts ``codes``.
 
     ``chosen`` contains the keys that are included, or None for all keys. ``codes`` contains their
-    codes, or None if the keys are already sorted.
+    codes, or None if the keys are already sorted or if ``column`` determines the order.
     """
 
     arrays: Arrays

@@ -241,7 +241,7 @@ def _floats(arrays: Arrays, op: str, numbers: list[Series]) -> Array:
 
 
 def _rounded(arrays: Arrays, data: Array) -> Series:
-    """Convert floats with integer values to integers, or raise an error if int64 is exceeded.
+    """Convert floats with integer values to integers, or raise an error for 2⁶² and larger values.
 
     On tensors, the result remains a series of floats.
     """
@@ -256,7 +256,7 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
     """Return floats as a series; if ``mixed``, raise an error if an integer may have been rounded.
 
-    For example, 2⁵³ + 1 is rounded.
+    For example, 2⁵³ + 1 is rounded. Tensors are not checked.
     """
     if mixed and not arrays.on_torch:
         sizes = np.abs(data)

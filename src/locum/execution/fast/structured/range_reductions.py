@@ -232,7 +232,7 @@ def intersection(arrays: Arrays, size: int, a: Slots, b: Slots) -> Slots:
 def _contains(
     arrays: Arrays, size: int, outer: tuple[Array, Array], inner: tuple[Array, Array]
 ) -> bool:
-    """Return whether one interval is known to contain another, without reading numbers."""
+    """Return whether one interval is known to contain another, without comparing arrays."""
     low, high = outer
     from_first = low is inner[0] or arrays.is_same(low, 0)
     return from_first and (high is inner[1] or arrays.is_same(high, size))

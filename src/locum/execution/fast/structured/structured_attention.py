@@ -5,8 +5,8 @@ largest selected score. This condition is an equality of codes of scores, and ca
 selectors.
 
 A mean is the sum over the selected keys, divided by their number. If one key is selected, its value is
-unchanged; if no key is selected, the result is the default. If every query selects the same keys, the
-result is constant. Such a result is stored as a scalar, except on tensors.
+unchanged; if no key is selected, the result is the default. If every query is known to select the same
+keys, the result is constant. Such a result is usually stored as a scalar, except on tensors.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Evaluate a program on N positions in O(N log N): s-ops are arrays, selectors are structures.
+"""Evaluate a program on N positions: s-ops are arrays, and selectors are structures.
 
-Each node is evaluated once, after its inputs. Nodes that do not depend on a family are evaluated
-outside of the loop over the family, and arrays are freed after their last use. No function is
-recursive: the body of a ``sum_over`` is another block of nodes on a stack.
+Each node is evaluated after its inputs: once, or once for each head if it depends on a family. Each
+evaluation needs O(N log N) time, unless all pairs of positions are compared. Nodes that do not depend
+on a family are evaluated outside of the loop over the family, and arrays are freed after their last
+use. No function is recursive: the body of a ``sum_over`` is another block of nodes on a stack.
 
-The values are the same as in dense execution, up to rounding. Otherwise, :class:`Unstructured` is
-raised with the reason: a selector without structure, numbers that arrays cannot represent, or an
-undefined operation. For an undefined operation, dense execution then raises an error with the position.
+On NumPy arrays, the values are the same as in dense execution, up to rounding. Otherwise,
+:class:`Unstructured` is raised with the reason, such as a selector without structure, numbers that
+arrays cannot represent, or an undefined operation. For an undefined operation, dense execution then
+raises an error with the position. On tensors, operations follow IEEE 754.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _SCALARS = FloatDomain.meanings
 _WRONG = (ArithmeticError, TypeError, ValueError)
 
 #: Operations that choose among values of several types, or look values up. All other elementwise
-#: operations are logical, such as ``and``, or arithmetic.
+#: operations are comparisons, logical operations such as ``and``, arithmetic or functions.
 _CHOICES: Mapping[str, Callable[..., Series]] = {
     "if_else": logic.if_else,
     "minimum": logic.minimum,
@@ -72,9 +74,9 @@ def evaluate(
 
     ``tokens`` is a NumPy array, a torch tensor, or the result of :func:`tokens_array` for a list.
     ``known`` maps nodes without free families to their values on this input. ``counts`` receives the
-    numbers of gathers, masks, scans, sorts and segment reductions. With ``allow_masks``, a selector
-    without structure is evaluated for all pairs of positions in bounded memory, instead of raising
-    :class:`Unstructured`.
+    numbers of gathers, masks, scans, sorts, segment reductions and trees. With ``allow_masks``, a
+    selector without structure is evaluated for all pairs of at most 65,536 positions, block by block,
+    instead of raising :class:`Unstructured`.
 
     >>> from locum.graph import build
     >>> tokens = build("tokens", cast="asis")

@@ -12,7 +12,8 @@ Structures are closed under and, or, not:
 - not: pairs that fail the first condition of a box, or meet it and fail the second, and so on;
 - or: the pairs of one structure, and the pairs of the other structure that are not in the first.
 
-``key_ranges.py`` determines how a box is summed. Too many boxes raise :class:`Unstructured`.
+``key_ranges.py`` determines how a box is summed. Too many boxes or intervals raise
+:class:`Unstructured`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Structure:
 
     @cached_property
     def solved(self) -> list[Solved]:
-        """The keys of each box: ranges of one order, one key for each query, or two orders."""
+        """The keys of each box: ranges of one order, at most one key for each query, or two orders."""
         solved = self._plain
         return self._solve(trees=True) if solved is None else solved
 
@@ -171,7 +172,10 @@ class Structure:
 
     @property
     def is_solved(self) -> bool:
-        """Whether counts and sums need no ranges, since each query reads one key or equal keys."""
+        """Whether :attr:`solved` is known to succeed.
+
+        This is so if each query reads one key, or all keys equal to the key at its position.
+        """
         return self.fetched_in_order is not None or self.equality is not None
 
     @cached_property

@@ -30,7 +30,7 @@ class Refine(Exception):  # noqa: N818 - a request, not an error
 
 
 class Stuck(Exception):  # noqa: N818 - the normal end of what can be lowered
-    """Raised if no rule for lowering applies."""
+    """Raised if no rule for lowering applies, or if a limit would be exceeded."""
 
 
 class Opaque(Exception):  # noqa: N818 - a request, as Refine is
@@ -172,7 +172,8 @@ def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
 
     If the remainder wraps around within the box, :class:`Refine` is raised. The exception requests to
     split a variable into digits, or to cut its range where the remainder wraps around. If neither
-    helps, :class:`Stuck` is raised. For example, (i + t) % n needs two boxes.
+    helps, :class:`Stuck` is raised. An example is (i + t) % n for i, t < n: the region i + t < n is not
+    a box.
     """
     quotient, rest = digits(e, base)
     least, greatest = bounds(rest, box)
@@ -209,13 +210,14 @@ MOST_PIECES = 64
 class IndexScope:
     """The loop variables of a lowered buffer, with their sizes and refinements.
 
-    Root variables are the variables that form the position at which the buffer is computed.
+    Root variables are the variables that form the position at which the buffer is computed, and the
+    members of its families.
     """
 
     def __init__(self, refinements: Refinements, ieee: bool = False) -> None:
         self.refinements = refinements
-        #: Whether arithmetic follows IEEE 754. If so, arithmetic on data is neither reordered nor
-        #: simplified.
+        #: Whether arithmetic follows IEEE 754. If so, arithmetic on data is neither reordered, except
+        #: within sums over families and means, nor simplified.
         self.ieee = ieee
         self.box: dict[str, int] = {}
         self.roots: set[str] = set()
@@ -251,14 +253,20 @@ class IndexScope:
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
-        """Return a smaller variable that replaces another; its name is the same in every attempt."""
+        """Return a smaller variable that replaces another, or 0 for size 1.
+
+        The name of the variable is the same in every attempt.
+        """
         ranges = self.ranges(f"{name}[{mark}:{size}]", size)
         if len(ranges) > 1:
             raise Stuck(f"the range of {name} in pieces")
         return ranges[0]
 
     def may_refine(self, request: Refine) -> bool:
-        """Return whether a variable may be refined further; the limit guarantees termination."""
+        """Return whether a variable may be refined: once, and as long as the limit is not reached.
+
+        The limit guarantees termination.
+        """
         return request.name not in self.refinements and len(self.refinements) < _MOST_REFINEMENTS
 
     def refine(self, request: Refine) -> None:

@@ -1,4 +1,4 @@
-"""Lower elementwise operations to index arithmetic on positions, or to terms."""
+"""Lower elementwise operations to index arithmetic on positions, to conditions, or to terms."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ Lowered: TypeAlias = Affine | GuardedCases | Sum
 
 #: Floats that are integers below this limit stay exact in sums and products with positions.
 _EXACT_FLOATS = 2**31
-#: Limits on constants above which sums and products are not reordered.
+#: Limits on constants, and on the coefficients of factors, above which sums and products are not
+#: reordered. Coefficients must also be greater than the reciprocal of their limit.
 _LARGE, _EXTREME = 2.0**40, 1e100
-#: Maximum number of factors of a lowered value, and of bits of its coefficients. A value that exceeds
-#: these limits is not lowered to one sum.
+#: Maximum number of terms and factors of a lowered value, and of bits of its coefficients. A value that
+#: exceeds these limits is not lowered to one sum.
 _LONGEST, _MOST_BITS = 4_096, 2_048
-#: Maximum number of values of a ``member`` that becomes a condition on positions.
+#: Maximum number of integers in the set of a ``member`` that becomes a condition on positions.
 _FEW = 8
 
 
@@ -115,14 +116,17 @@ def whole(lowered: Lowered) -> Affine | None:
 
 
 def _is_whole(c: object) -> bool:
-    """Return whether a number can be used as a position; floats must be exact integers."""
+    """Return whether a number can be used as a position; floats must be integers below 2³¹."""
     if isinstance(c, float):
         return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
     return isinstance(c, (int, Fraction)) and c == int(c)
 
 
 def _index(op: str, e: list[Affine], scope: IndexScope) -> Lowered | None:
-    """Apply arithmetic to positions if the result is affine in them, else return None."""
+    """Apply arithmetic to positions; return None if no rule applies.
+
+    The result is affine, or guarded terms for an absolute value, a minimum or a maximum.
+    """
     match op, e:
         case "add", [a, b]:
             return a + b
@@ -223,7 +227,7 @@ def require_bounded(lowered: Lowered) -> None:
 
 
 def added(a: Lowered, b: Lowered) -> Lowered:
-    """Return the sum of two lowered values, in the order of the program."""
+    """Return the sum of two lowered values, which is not reordered if its numbers are too large."""
     left, right = whole(a), whole(b)
     if left is not None and right is not None:
         return left + right
@@ -239,7 +243,7 @@ def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
 
 
 def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
-    """Compare two lowered values; the result is a condition if both are determined by the position."""
+    """Compare two lowered values; the result is a condition, or a term if no condition expresses it."""
     if isinstance(a, GuardedCases) and isinstance(b, GuardedCases):
         if predicate in ("==", "!="):
             same = solving.either(
@@ -274,7 +278,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
         return solving.negation(known[0])
     if op == "not":
         return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
-    # If one part is decided, the other determines the result, as a boolean.
+    # If one part is decided, it is the result, or the other part determines the result as a boolean.
     for n, x in enumerate(parts):
         if isinstance(x, GuardedCases) and (value := decided(x, scope).value) is not None:
             if value == (op == "or"):
@@ -329,7 +333,7 @@ def if_else(holds: Lowered, then: Sum, otherwise: Sum, ieee: bool) -> Lowered:
 
 
 def decided(condition: GuardedCases, scope: IndexScope) -> GuardedCases:
-    """Simplify a condition over the box, or raise :class:`Refine` to cut the box where it changes."""
+    """Simplify a condition over the box, or raise :class:`Refine` for a cut that helps to decide it."""
     settled = condition.settled(scope.box)
     if settled.value is None:
         request = solving.cut_for(settled, scope.box, scope.roots)

@@ -55,7 +55,8 @@ def _once(terms: Sum, box: Box, ranges: Ranges) -> Sum:
 def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
     """Combine terms with the same skeleton.
 
-    Each run of terms whose numbers grow in equal steps becomes one term.
+    Each run of at least three terms whose numbers grow in equal steps becomes one term for each range
+    of the new variable. All other terms are unchanged.
     """
     numbers = [tuple(_numbers(term)) for term in alike]
     start = 0
@@ -76,7 +77,7 @@ def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
 
 
 def _moved(term: Term, u: Affine, step: tuple[int, ...]) -> Term:
-    """Add u times a step to every number of a term."""
+    """Add u times a step to the constant of every affine expression of a term."""
     steps = iter(step)
     return _mapped(term, lambda e: e + u * next(steps))
 
@@ -86,7 +87,7 @@ def _difference(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _skeleton(term: Term, box: Box) -> tuple[object, ...]:
-    """Return a term without its numbers, as a hashable tuple.
+    """Return a term without the constants of its affine expressions, as a hashable tuple.
 
     The summed variables are named in the order of their first occurrence.
     """
@@ -166,7 +167,10 @@ class Keys:
 
 
 def direction(values: Node, score: Node) -> int | None:
-    """Return +1 if the highest score belongs to the largest value, −1 for the smallest, else None."""
+    """Return +1 if the score is the value, −1 if one of them is the negation of the other, else None.
+
+    With +1, the highest score belongs to the largest value; with −1, it belongs to the smallest value.
+    """
     if values is score:
         return 1
     if (score.op == "negate" and score.inputs[0] is values) or (

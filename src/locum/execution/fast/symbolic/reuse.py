@@ -1,7 +1,8 @@
 """Cache lowered buffers, so that programs with common s-ops lower these s-ops only once.
 
-The result of lowering a buffer depends on the s-op, the needed positions, and the length of the
-sequence. These form the key of the cache. The result also depends on which nodes have separate buffers.
+The result of lowering a buffer depends on the s-op, the needed positions, the length of the sequence,
+and whether arithmetic is IEEE. These form the key of the cache. The result also depends on which nodes
+have separate buffers.
 Lowering therefore records the nodes for which this was checked. A cached result is reused if all these
 checks would have the same answers.
 """
@@ -26,7 +27,7 @@ class Buffers:
     """The nodes that have separate arrays; lowering determines them, and later passes reuse them."""
 
     length: int
-    #: The nodes that depend on tokens, on positions, and on attention.
+    #: The nodes that depend on tokens, on positions, and on attention, respectively.
     data: frozenset[Node]
     positional: frozenset[Node]
     attentive: frozenset[Node]

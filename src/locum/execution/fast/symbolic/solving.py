@@ -1,12 +1,15 @@
 """Represent conditions on positions, and solve them for summed variables.
 
-Every rule replaces a term by an equal term with fewer guards, fewer summed variables or smaller ranges,
-until no rule applies. The rules are local and do not depend on the shapes of matrices:
+Each rule replaces a term by an equal term with simpler guards, fewer summed variables or smaller
+ranges. The rules are applied until none applies, or until a limit is reached. A rule may also raise
+:class:`Refine` to split a variable into digits. The rules are local and do not depend on the shapes of
+matrices:
 
 - *range*: a guard that holds everywhere in the box is dropped, and a guard that holds nowhere makes the
   term 0;
 - *separation* (mixed radix): m·Q + R = 0 splits into conditions on Q and on R if only one multiple of m
   is in the range of R. If ⌊R / m⌋ is constant, m·Q + R ≥ 0 is a bound on Q;
+- *pairs*: e ≥ 0 and −e ≥ 0 become e = 0;
 - *delta elimination*: an equality determines the value of a summed variable, which is a key or the head
   of a family;
 - *interval*: if two bounds of a summed variable have a fixed distance, a smaller variable replaces it.
@@ -79,7 +82,7 @@ def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
 
 
 def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
-    """Solve the guards of a term as far as the rules apply; return None if the term is 0."""
+    """Solve the guards of a term as far as the rules apply; return None if they show that it is 0."""
     for _ in range(_ROUNDS):
         if not term.guards:
             return term
@@ -216,7 +219,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of the shortest interval of known length, or None if there is none."""
+    """Return start and length of the shortest interval of known length."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -253,7 +256,7 @@ class GuardedCases:
 
     @property
     def value(self) -> bool | None:
-        """True, False, or None if the condition depends on the position."""
+        """True, False, or None if the condition is not decided."""
         return False if not self.cases else True if self.cases == ((),) else None
 
     def terms(self) -> Sum:

@@ -2,14 +2,14 @@
 
 The position is an affine expression in loop variables. The value of an s-op at this position is one of
 
-- an :class:`Affine` expression, if the value is an integer determined by the position alone;
-- a condition (:class:`GuardedCases`), if the value is a boolean determined by the position alone;
+- an :class:`Affine` expression, for an integer that is affine in the loop variables;
+- a condition (:class:`GuardedCases`), for a boolean that comparisons of such integers determine;
 - a sum of terms, otherwise.
 
 ``aggregate`` at position p is (1/count) Σ_j [the selector, at key j and query p] value(j). The selector
 is solved first. The value is then lowered at the remaining keys, so that ``j % k`` is simplified if the
-selector implies j < k. If one key remains, the result is a view; a block of keys becomes a sum. The r·c
-heads of a matrix product, summed over their family, become one contraction.
+selector implies j < k. If one key remains, the result is the value at this key; a block of keys becomes
+a sum. The r·c heads of a matrix product, summed over their family, become one contraction.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Lowering:
         self.scope = scope
         self.target = target
         self.memory: dict[tuple[Node, Affine, tuple[Affine, ...]], Lowered] = {}
-        #: For each s-op that is known to be affine in any position, (variable, expression).
+        #: For each s-op that is known to be affine in the position, (variable, expression).
         self.affine: dict[Node, tuple[str, Affine]] = {}
         self.most_positions = _POSITIONS
         self.depth = 0
@@ -120,7 +120,7 @@ class Lowering:
         return lowered
 
     def remember(self, node: Node, p: Affine, lowered: Affine) -> None:
-        """Store a result that is valid at any position, so that it can be reused.
+        """Store a result so that it can be reused, if it is valid at every position.
 
         Otherwise, counts of counts would be lowered 2ⁿ times.
         """
@@ -193,7 +193,7 @@ class Lowering:
                         each.popitem()
 
     def if_else(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a choice; if positions determine the condition, lower only the chosen branch."""
+        """Lower a choice; if one branch is chosen everywhere in the box, lower only this branch."""
         condition, *branches = node.inputs
         holds = self.lower(condition, p, heads, f"{way}.0")
         if isinstance(holds, Affine):
@@ -208,7 +208,7 @@ class Lowering:
         return indexing.if_else(holds, then, otherwise, self.scope.ieee)
 
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a chain of additions without recursion, and combine its terms.
+        """Lower a chain of additions without recursion, and combine its terms if this is exact enough.
 
         In RASP text without families, several heads are added up by such a chain.
         """
@@ -234,7 +234,7 @@ class Lowering:
         return tidy(tuple(t for t in solved if t is not None))
 
     def sum_over(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a sum over families; the index of each family becomes a summed variable."""
+        """Lower a sum over families; indices of families become summed variables."""
         body, *families = node.inputs
         ranges = [self.scope.ranges(f"{way}s{n}", size_of(f)) for n, f in enumerate(families)]
         terms: list[Term] = []
@@ -320,12 +320,15 @@ class Lowering:
         return (Term(1, factors=(Fetch(values, position, default),)),)
 
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
-        """Lower the mean over the keys; their number must not depend on the query."""
+        """Lower the mean over the keys.
+
+        The number of keys must be the same for all queries that select a key.
+        """
         if any(k.filters for k in keys):
             raise Stuck("a mean over keys that depend on data")
         if any(v in k.sums for k in keys for g in k.guards for v in g.e.variables):
             raise Stuck("the number of selected keys varies")
-        # If there is at most one range of keys, the sum over families handles its guards.
+        # If there is one range of keys and no default, the sum over families handles the guards.
         conditioned = keys if len(keys) == 1 and not default else self.settled(keys)
         if not conditioned:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
@@ -358,8 +361,9 @@ class Lowering:
     ) -> Lowered:
         """Lower a head whose selector is ``best``.
 
-        The result is a maximum or minimum if the head aggregates the score itself, or its negation.
-        Otherwise, it is the value at the position of a maximum.
+        The result is a maximum or minimum if the head aggregates the score itself, or its negation. If
+        only one key can be selected, the result is the value at this key. Otherwise, it is the value at
+        the position of a maximum, which is lowered only in IEEE arithmetic.
         """
         sign = direction(values, scores[-1])
         settled = self.settled(keys)
@@ -386,7 +390,10 @@ class Lowering:
     def place_of_greatest(
         self, values: Node, scores: list[Node], k: Keys, heads: Heads, way: str
     ) -> Lowered:
-        """Lower the value at the leftmost key with the highest score, if the keys are one range."""
+        """Lower the value at the leftmost key with the highest score.
+
+        The keys must be one range, and the value must be affine in the key.
+        """
         is_leftmost = len(scores) == 2 and scores[0].op == "negate"
         if not is_leftmost or scores[0].inputs[0].op != "indices" or len(k.sums) != 1:
             raise Stuck("the position of a maximum")
@@ -417,9 +424,9 @@ class Lowering:
         return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
 
     def settled(self, keys: list[Keys]) -> list[Keys]:
-        """Decide those guards of keys that do not depend on summed variables, and return the keys.
+        """Return the keys after a check of the guards that do not depend on summed variables.
 
-        :class:`Refine` is raised to cut the box where these guards change.
+        :class:`Refine` is raised if a cut of the box helps to decide these guards.
         """
         for k in keys:
             outer = [g for g in k.guards if not any(v in k.sums for v in g.e.variables)]
@@ -427,11 +434,12 @@ class Lowering:
         return keys
 
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """Lower a value at the positions of selected keys; unless it is a view, load it from a buffer.
+        """Lower a value at the positions of selected keys, and load it from a buffer if necessary.
 
-        A product of loads becomes part of the sum that uses it. Every other value is computed once, in
-        a buffer. The buffer of a value that depends on families has one more axis for each family. Data
-        that cannot be lowered at these positions are also computed in a buffer, at positions 0, 1, 2, …
+        Views and values determined by positions need no buffer. A product of loads becomes part of the
+        sum that uses it. Every other value is computed once, in a buffer. The buffer of a value that
+        depends on families has one more axis for each family. Data that cannot be lowered at these
+        positions are also computed in a buffer, at positions 0, 1, 2, …
         """
         computed = node in self.buffers.data or node.op in ROUNDINGS  # positions are never rounded
         if computed and not node.free and not may_be_looked_up(node):

@@ -2,9 +2,10 @@
 
     coefficient · Σ over variables · Π [guards] · Π factors
 
-A *guard* is an Iverson bracket of an affine expression, [e = 0] or [e ≥ 0]. A *factor* is a load from a
-buffer at an affine position, a position itself, a function of other such sums, or a maximum. A product
-of matrices is Σ_t X[4·i + t] · A[3·t + j + 12]: terms do not represent matrices explicitly.
+A *guard* is an Iverson bracket of an affine expression, [e = 0] or [e ≥ 0]. A *factor* is, for example,
+a load from a buffer at an affine position, a position itself, a function of other such sums, or a
+maximum. A product of matrices is Σ_t X[4·i + t] · A[3·t + j + 12]: terms do not represent matrices
+explicitly.
 
 Guards, factors and terms have the method ``substitute``, which replaces a variable by an expression.
 Factors and terms also have the method ``variables``, which returns the free variables.
@@ -33,7 +34,10 @@ class Guard:
     relation: str  # "==" or ">="
 
     def decided(self, box: Box) -> bool | None:
-        """Return True if the guard holds everywhere in the box, False if nowhere, else None."""
+        """Return True if the bounds of the expression show that the guard holds everywhere in the box.
+
+        Return False if they show that it holds nowhere in the box, else None.
+        """
         least, greatest = bounds(self.e, box)
         if self.relation == ">=":
             return True if least >= 0 else False if greatest < 0 else None
@@ -362,7 +366,7 @@ def constant_term(value: Coefficient) -> Sum:
 def extent(*sums: Sum) -> tuple[int, int]:
     """Return the number of terms and factors, and the maximum number of bits of a coefficient.
 
-    Terms and factors inside functions and maxima are included.
+    Terms and factors inside functions and maxima are included. Float coefficients have 0 bits.
 
     >>> extent((Term(5, factors=(Apply("abs", ((Term(2),),)),)),))
     (3, 3)
