@@ -1,11 +1,12 @@
 """Limit the work (in steps) and the memory (in bytes) that an untrusted program may use.
 
-One :class:`Budget` is passed to all code whose time or memory depends on the program: parsing,
-evaluating expressions, building nodes, executing programs and displaying values. This code charges the
-budget *before* it does the work. A charge that exceeds the budget raises :class:`LimitError`.
+A session of RASP text passes one :class:`Budget` to the code whose time or memory depends on the text:
+parsing, evaluating expressions, building nodes, dense execution and displaying values. This code
+charges the steps *before* it does the work. A charge that exceeds the budget raises
+:class:`LimitError`.
 
-A step is about five microseconds of work on an ordinary machine. The limit for one statement is smaller
-than the limit for the whole text, so that one expensive statement leaves steps for the other
+A step is about five microseconds of work on an ordinary machine. The limit for one statement can be
+smaller than the limit for the whole text, so that one expensive statement leaves steps for the other
 statements.
 
 >>> budget = Budget(steps=100, text_steps=150)
@@ -23,18 +24,20 @@ from collections.abc import Sequence
 
 from locum.errors import LimitError
 
-#: Maximum number of bits of an integer, and of characters of a string, that a program may build.
+#: Maximum number of bits of a product or power of integers, and of characters of a string, that a
+#: program may build.
 MAX_BITS = 1_000_000
 MAX_STRING = 1_000_000
 
-#: Arithmetic is free if its operands have at most this number of bits in total.
+#: Arithmetic is free if its integer operands have at most this number of bits in total, or, for a
+#: power, if its result has.
 _SMALL_BITS = 1_024
 #: Number of characters of a string that one step copies.
 _CHARACTERS_PER_STEP = 10_000
 
 
 class Budget:
-    """The steps and bytes that a RASP text and its current statement may still use."""
+    """The steps and bytes that a RASP text and its current statement have used, with their limits."""
 
     def __init__(
         self,
@@ -107,7 +110,8 @@ def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
     """Return the numbers of steps and bytes that are charged for the elementwise operation ``op`` on
     ``atoms``.
 
-    Both numbers are 0 for operations on small numbers.
+    Both numbers are 0 for floats, and for integers of at most 1,024 bits in total. A power is charged
+    if its result may have more bits.
 
     >>> cost("add", (1, 2.5)), cost("multiply", ("ab", 100_000))
     ((0.0, 0), (20.0, 200049))

@@ -58,10 +58,11 @@ class InputError(LocumError):
 class ExecutionError(LocumError):
     """Raised if a program cannot be run on an input, for example because its result is undefined.
 
-    ``where`` is the text of the s-op or selector in which the error occurs. ``position`` is the
-    position in the input, or None if the error concerns the whole sequence. For a selector, this is the
-    position of the query. ``kind`` is the violated rule, such as "mixture", "average", "not real", "too
-    large" or "refused", or the name of a Python error, such as "ZeroDivisionError".
+    ``where`` is the text of the s-op or selector in which the error occurs, or empty if there is none.
+    ``position`` is the position in the input, or None if the error concerns the whole sequence. For a
+    selector, this is the position of the query. ``kind`` is the violated rule, such as "mixture",
+    "average", "not real", "too large" or "refused", or the name of a Python error, such as
+    "ZeroDivisionError".
 
     >>> import locum
     >>> try:
@@ -97,9 +98,9 @@ class LimitError(LocumError):
 class CompileError(LocumError):
     """Raised for a program that cannot be compiled to weights with the given options.
 
-    The message states the reason and the s-op or selector in which the problem occurs. ``instead``
-    suggests an alternative. If the error bound exceeds the tolerance, ``bound`` is the smallest bound
-    that can be reached.
+    The message states the reason and, if known, the s-op or selector in which the problem occurs.
+    ``instead`` suggests an alternative, or is empty. ``bound`` is the error bound of the network if
+    this bound exceeds the requested tolerance, and None for other errors.
 
     >>> import locum
     >>> try:

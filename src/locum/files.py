@@ -345,7 +345,7 @@ def _pieces(path: str | Path, content: Content) -> Pieces:
 
 
 def _synchronise(folder: Path) -> None:
-    """Flush the directory entries of a folder to the disk."""
+    """Flush the directory entries of a folder to the disk, on POSIX systems."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -114,7 +114,7 @@ class Setting:
     above: float | None = None
     #: Maximum number of characters or items.
     longest: int | None = None
-    #: Function that returns a value in normal form, or raises TypeError or ValueError.
+    #: Function that returns a value in normal form, or raises TypeError, ValueError or a LocumError.
     convert: Callable[[Any], Any] | None = None
 
     @property
@@ -129,7 +129,7 @@ class Setting:
 
     @property
     def expected(self) -> str:
-        """A description of the expected value for error messages, including its bounds."""
+        """A description of the expected value for messages: its choices, or its type and bounds."""
         if self.choices is not None:
             return ("items of " if self.is_list else "one of ") + ", ".join(map(str, self.choices))
         words = "a finite number" if self.type == "a number" and self.most is None else self.type
@@ -146,7 +146,8 @@ class Setting:
     def read(self, value: Any, name: str, error: Error = InputError) -> Any:
         """Check a value and return it in normal form; None is accepted if it is the default.
 
-        An invalid value raises ``error``, whose message begins with ``name``.
+        An invalid value raises ``error``, whose message begins with ``name``. A :class:`LocumError`
+        that ``convert`` raises is not replaced.
 
         >>> Setting("a number").read(-0.0, "seconds"), Setting("a list of numbers").read([1], "rates")
         (0.0, [1.0])
@@ -162,7 +163,7 @@ class Setting:
             raise error(f"{name}: expected {self.expected}, got {show(value)}") from None
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in normal form: for example, an int becomes a float.
+        """Return a value in normal form; for example, an int given as "a number" becomes a float.
 
         An invalid value raises TypeError, ValueError, OverflowError or an error of ``convert``.
         """
@@ -195,8 +196,8 @@ class Setting:
 
 
 def settings_of(record: Any) -> dict[str, Setting]:
-    """Return a mapping from the fields of a dataclass to their settings, with the defaults of the
-    fields.
+    """Return a mapping from the names of the annotated fields of a dataclass to their settings, with
+    the defaults of the fields.
     """
     return _read_annotations(record)
 

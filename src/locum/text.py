@@ -66,7 +66,7 @@ CELL = "border:1px solid #d9e2ec;padding:2px 8px;text-align:center"
 HEAD = f"{CELL};background:#f0f4f8;font-weight:600"
 ON = f"{CELL};background:#2f6f9f;color:#fff;min-width:14px"
 TEXT = f"{CELL};text-align:left;vertical-align:top"
-#: Maximum number of rows and columns of a matrix that are shown.
+#: Maximum number of rows and columns of a matrix, or of lines of a list, that are shown.
 MOST = 12
 _LABEL = f"{CELL};background:#f0f4f8;color:#52606d;text-align:right;vertical-align:top"
 
@@ -140,8 +140,8 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""Replace control and formatting characters in the JSON ``text`` by JSON escapes such as
-    ``\u009b``; the result is still JSON.
+    r"""Replace control and formatting characters in a line of JSON by JSON escapes such as ``\u009b``;
+    the result is still JSON.
     """
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 

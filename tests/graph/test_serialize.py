@@ -13,6 +13,7 @@ from hypothesis import given
 
 import locum
 from locum import graph
+from locum.budget import MAX_BITS
 from locum.graph import Node, dumps, loads, stable_hash
 from tests.cases import CASES, matmul
 from tests.strategies import programs
@@ -33,6 +34,13 @@ def test_all_cases_round_trip() -> None:
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), -0.0, 1e-320, 10**400])
 def test_numbers_that_json_finds_hard(value: float) -> None:
     assert graph.loads(graph.dumps(locum.constant(value).node)) is locum.constant(value).node
+
+
+def test_the_largest_integers_of_programs_are_read() -> None:
+    largest = 2**MAX_BITS - 1
+    for value in (largest, -largest):
+        node = locum.constant(value).node
+        assert graph.loads(graph.dumps(node)) is node
 
 
 def test_the_hash_is_the_same_in_another_process() -> None:
@@ -103,6 +111,13 @@ GOOD = json.loads(dumps((locum.indices + 1).node))
         (
             {**GOOD, "nodes": [*GOOD["nodes"], ["lookup", [0], {"table": [[2, 1], [1, 1]]}]]},
             "canonical",
+        ),
+        (
+            {
+                **GOOD,
+                "nodes": [*GOOD["nodes"], ["member", [0], {"values": [{"int": hex(2**20_000)}, 1]}]],
+            },
+            "got a tuple that is too long to print",
         ),
     ],
 )

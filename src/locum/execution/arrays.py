@@ -1,10 +1,10 @@
-"""Provide one interface to NumPy arrays and torch tensors, for all executors.
+"""Provide one interface to NumPy arrays and torch tensors, for the fast executor and for heads.
 
 :class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
 type. The class adds operations that the array API lacks: sums and maxima over segments, running maxima,
-and strided views. The functions at module level convert between NumPy and torch. This module does not
-import torch, and uses torch only if a tensor was passed. Operations on tensors propagate gradients
-wherever PyTorch does.
+and strided views. The functions at module level convert between NumPy and torch. This module uses
+torch only if torch has already been imported. Operations on tensors propagate gradients wherever
+PyTorch does.
 
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
@@ -72,7 +72,7 @@ def is_finite(array: Any) -> bool:
 def largest(array: Any) -> float:
     """Return the largest absolute value in an array, or infinity if the array contains a NaN.
 
-    The result is also correct for the smallest int64.
+    The result is 0 for an empty array. It is also correct for the smallest int64.
     """
     if not math.prod(array.shape):
         return 0.0
@@ -93,7 +93,8 @@ def is_readable(tensor: Array) -> bool:
 
 
 def is_traced(tensor: Array) -> bool:
-    """Return whether a tensor is traced, compiled, transformed by ``torch.func``, or of a subclass.
+    """Return whether a tensor is traced, compiled, transformed by ``torch.func``, or of a subclass
+    other than ``Parameter``.
 
     The numbers of such a tensor may not be known yet.
     """
@@ -107,7 +108,7 @@ def is_traced(tensor: Array) -> bool:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Enter a context: tensors that it creates remain valid after inference mode and ``torch.func``."""
+    """Enter a context: tensors created in it remain valid after inference mode and ``torch.func``."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False):
         if torch._C._functorch.peek_interpreter_stack() is None:
@@ -283,8 +284,10 @@ class Arrays:
         return self.xp.broadcast_to(self.full(1, value, dtype), (self.size,))
 
     def uniform(self, array: Array) -> bool:
-        """Return whether an array is known to contain only one number, because :meth:`same`
-        created it.
+        """Return whether an array is one-dimensional, not empty, and stores one number for all
+        positions.
+
+        Arrays from :meth:`same` are uniform.
         """
         strides = array.stride() if self.on_torch else array.strides
         return bool(strides == (0,)) and int(array.shape[0]) > 0
@@ -298,7 +301,7 @@ class Arrays:
         return function(array)
 
     def is_same(self, array: Array, value: int) -> bool:
-        """Return whether an array is known to contain only the integer ``value``."""
+        """Return whether an array of integers is known to contain only ``value``."""
         return self.uniform(array) and int(array[0]) == value
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
@@ -335,7 +338,7 @@ class Arrays:
         """Return an array without gradient, for sorting and counting."""
         return array.detach() if self.on_torch else array
 
-    # Tests and reductions (each of them synchronises with a GPU) ------------------------------------
+    # Tests and reductions (they may synchronise with a GPU) ------------------------------------------
 
     def any(self, mask: Array) -> bool:
         """Return whether any element of a mask is true."""

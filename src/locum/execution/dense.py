@@ -6,8 +6,9 @@ against which other executors, rewrites and compiled networks are tested.
 
 Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so a
 division by zero in the branch that is not chosen is also an error. Sequences that mix strings with
-numbers, means of strings, and order comparisons of a string with a number are errors. An error names
-the s-op and, unless the error concerns the whole sequence, the position.
+numbers, means of strings, and order comparisons of a string with a number are errors. An
+:class:`~locum.errors.ExecutionError` names the s-op or the selector and, unless the error concerns the
+whole sequence, the position.
 
 Graphs may be deep, so no function is recursive. The evaluation of a node is a generator that *requests*
 the values of its inputs (``yield node, heads``), and :func:`evaluate` sends them.
@@ -49,7 +50,7 @@ Names: TypeAlias = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
 #: The evaluation of a node: yields (node, heads), receives values, returns the result.
 Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
 
-#: The operations that ``_Run.apply`` implements; the domain implements the elementwise ones.
+#: The operations that ``_Run`` implements; the domain implements the elementwise ones.
 STRUCTURAL = frozenset(row.name for row in OPERATIONS.values() if not row.elementwise)
 
 #: Limits of dense execution: cells of one pattern (memory), and heads in total (time).
@@ -90,7 +91,9 @@ def evaluate_all(
     max_heads: int = MAX_HEADS,
     budget: Budget | None = None,
 ) -> list[Result]:
-    """Return the values of several roots on one input; shared parts are evaluated once."""
+    """Return the values of several roots on one input; shared parts without free families are evaluated
+    once.
+    """
     for root in roots:
         require_program(root)
     run = _Run(roots, tokens, domain, names or {}, known or {}, Meter(budget, len(tokens)))
@@ -280,7 +283,7 @@ class _Run:
         return value
 
     def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
-        """Apply an attention operation; an error refers to a query or to the whole sequence."""
+        """Compute all values of a node at once; an error refers to a query or to the whole sequence."""
         try:
             return compute()
         except _WRONG as error:
@@ -297,7 +300,9 @@ class _Run:
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
     def count_uses(self, roots: Sequence[Node]) -> dict[Node, int]:
-        """Return how often each node is used by the nodes that must be evaluated."""
+        """Return how often each node is used by the nodes that must be evaluated; a root has one more
+        use.
+        """
         uses = dict.fromkeys(roots, 1)
         known = self.known
         for node in postorder(*roots, into=(lambda node: node not in known) if known else None):

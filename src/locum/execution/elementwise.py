@@ -3,8 +3,10 @@
 Plans (NumPy and torch), the structured tier, heads and symbolic feed-forwards use this table. The
 *policy* for undefined results depends on the user of the table:
 
-- :func:`ieee` keeps infinities and NaN of the array library (plans, and structured runs on tensors);
-- :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with the position (heads);
+- :func:`ieee` keeps infinities and NaN of the array library (structured runs on tensors, and heads in
+  IEEE 754 arithmetic);
+- :func:`refusing` raises ``Unstructured`` (structured runs on NumPy), ``FloatingPointError`` (plans on
+  NumPy), or ``ElementError`` with the position (heads);
 - :func:`nan` replaces undefined results by NaN (symbolic feed-forwards).
 
 >>> import numpy as np
@@ -74,17 +76,19 @@ class Meaning:
     #: A function of the :class:`Arrays` and the inputs, with the attributes as keyword arguments.
     array: Callable[..., Array]
     undefined: tuple[Undefined, ...] = ()
-    #: Whether the result for integers and booleans is an integer.
+    #: Whether the result for integers and booleans is an integer (not set for ``indicator``, whose
+    #: ``kind`` is ``int``).
     keeps_whole: bool = False
     #: Returns an interval of the results for integers in the given intervals.
     bound: Callable[..., Interval] | None = None
-    #: If None, the operation is printed as a function, ``name(a, b)``.
+    #: The printed form. If it is None, ``member`` is printed as ``a in {…}``, and other operations as
+    #: functions, ``name(a, b)``.
     format: Format | None = None
     #: ``bool``, ``int`` or ``float`` if the result has this type for all inputs.
     kind: str | None = None
-    #: Whether an infinite result for finite inputs is an error (not for sums and products).
+    #: Whether an infinite result for finite inputs is an error (not for sums, products and quotients).
     overflows: bool = False
-    #: The equivalent ONNX operator, if there is one.
+    #: The single ONNX operator to which an export converts the operation, or None.
     onnx: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Compare every executor with dense execution on random programs (differential fuzzing).
+"""Compare the other executors with dense execution on random programs (differential fuzzing).
 
 A seed determines the program and its input. Programs are drawn from all operations of the table. If
 dense execution returns a value, another executor must return the same value or raise an error. If dense
@@ -36,7 +36,7 @@ ROUNDING = (1e-9, 1e-12)
 
 _FLOATS = (0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf)
 _TEXTS = ("", "a", "b", "ab", "1", "-2.5", "é")
-#: Attention operations, repeated so that they are drawn more often.
+#: Operations on selectors, and ``aggregate``, repeated so that they are drawn more often.
 _ATTENTION = (
     *("select", "selector_and", "selector_or", "selector_not", "best") * 3,
     *("aggregate",) * 6,
@@ -47,9 +47,9 @@ def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
     """Run the program of a seed with every executor, and report which executors agree with dense
     execution.
 
-    ``size`` bounds the number of operations in the program, and ``length`` the number of tokens in its
-    input. A difference is reported with the program, so that it can be reproduced without this
-    generator.
+    ``size`` bounds the number of drawn operations of the program, to which sums over families are
+    added. ``length`` bounds the number of tokens in its input. A difference is reported with the
+    program, so that it can be reproduced without this generator.
     """
     draw = random.Random(seed)
     program, tokens = draw_program(draw, size), draw_input(draw, length)
@@ -112,7 +112,7 @@ def same(value: Any, expected: Any) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """Convert a value to JSON data, with infinities, NaN and very large integers as text."""
+    """Convert a value or an error to JSON data; infinities, NaN and very large integers become text."""
     if isinstance(value, LocumError):
         return f"{type(value).__name__}: {value}"[:500]
     if isinstance(value, list):
@@ -146,7 +146,7 @@ def draw_input(draw: random.Random, length: int) -> list[Atom]:
 
 
 def draw_atom(draw: random.Random) -> Atom:
-    """Draw a constant, mostly a small integer."""
+    """Draw a constant: in two of five cases a small integer, else a float, a string or a boolean."""
     match draw.randrange(5):
         case 0:
             return draw.choice(_FLOATS)
@@ -190,7 +190,7 @@ class SeededDraws:
         raise AssertionError(f"no draw is defined for the attribute {name}")
 
     def has_families(self) -> bool:
-        """Draw whether the program contains families."""
+        """Draw whether the program may contain families."""
         return self.draw.random() < 0.3
 
     def operations(self) -> Sequence[str]:
@@ -204,5 +204,5 @@ class SeededDraws:
 
 
 def draw_program(draw: random.Random, size: int) -> Node:
-    """Draw a well-formed program of up to ``size`` operations, with shared parts and families."""
+    """Draw a well-formed program of up to ``size`` operations, and sums over its families."""
     return grow(SeededDraws(draw), size)

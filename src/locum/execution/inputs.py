@@ -2,9 +2,9 @@
 
 A string is a sequence of characters. A list, another iterable such as a tuple or a range, or a
 one-dimensional array is a sequence of atoms. A list of lists, or a two-dimensional array, is a batch.
-Lists may have different lengths. Arrays of numbers (NumPy's and torch's) are kept as arrays, and
-executors that need lists convert them. Other inputs, such as sets, dictionaries and bytes, raise
-:class:`InputError`. Executors therefore need not check their input.
+Lists may have different lengths. In the float domain, NumPy arrays of numbers or strings and torch
+tensors are kept, and executors that need lists convert them. Other inputs, such as sets, dictionaries
+and bytes, raise :class:`InputError`. Executors therefore need not check their input.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ATOMS = {bool, int, float, str}
 class Inputs:
     """The sequences on which a program is run, and the form in which results are returned."""
 
-    #: Lists of values, or arrays of numbers.
+    #: Lists of values, or arrays of numbers or strings.
     sequences: list[Any]
     batch: bool
     #: The array or tensor passed by the user, or None.
     array: Any = None
-    #: The types of the values, if there is a single list.
+    #: The types of the values if there is a single list of atoms, or None.
     kinds: frozenset[type] | None = None
 
     @property

@@ -72,7 +72,8 @@ def types_of(values: Any) -> Types:
 
 
 def has_strings(root: Node) -> bool:
-    """Return whether strings occur in a program: casts, constants, defaults or table entries.
+    """Return whether strings occur in a program: casts, constants, defaults, or entries of tables and
+    sets.
 
     >>> from locum.graph import build
     >>> has_strings(build("tokens", cast="asis")), has_strings(build("tokens", cast="str"))
@@ -114,7 +115,8 @@ def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
 def rounds_integers(possible: Mapping[Node, Types], length: int) -> str | None:
     """Return a message if floats may round an integer of the program, else None.
 
-    Floats may round an integer that exceeds 2⁵³ if the program also computes floats.
+    Floats may round an integer that exceeds 2⁵³ if the program also contains floats. Large integers
+    among the tokens are not considered.
     """
     if has_large_integers(possible, length) and any(float in types for types in possible.values()):
         return "floats may round an integer of the program"
@@ -215,7 +217,7 @@ def largest_token(tokens: Any) -> int:
 
 
 def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
-    """Return the atoms that may be returned unchanged: constants, defaults, entries of tables and
+    """Return the atoms that may be returned unchanged: constants, defaults, values of tables and
     tokens.
 
     >>> from locum.graph import build
@@ -236,10 +238,8 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
 
 
 def only_moves(root: Node) -> bool:
-    """Return whether a program computes no integers except positions, counts, head indices and
-    indicators.
-
-    The program may also return atoms unchanged.
+    """Return whether the values that a program may return are atoms, booleans, positions, counts, head
+    indices, indicators, and means of such values.
     """
     moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
     small = ("indices", "length", "selector_width", "family", "indicator")
@@ -294,7 +294,9 @@ def join(types: Types) -> type:
 def cast(values: Any, kind: type, root: Node) -> Any:
     """Convert the values of an s-op, in a list, an array or a tensor, to values of one type.
 
-    Strings remain strings. An integer that a float would round raises :class:`ExecutionError`.
+    Strings remain strings. An integer that a float would round raises :class:`ExecutionError`. In a
+    list or a NumPy array, a float that is not an exact integer cannot be converted to an integer, and
+    raises this error. A tensor of floats with such large values is returned unchanged.
 
     >>> from locum.graph import build
     >>> cast([0, 1, 1.5], float, build("indices"))

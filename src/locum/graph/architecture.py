@@ -5,7 +5,7 @@ The rules are from Weiss's implementation of RASP (`width_and_depth`). Before th
 ``length`` and ``selector_width`` are replaced by attention heads (``graph/definitions.py``):
 
 - elementwise operations are free: every layer has a feed-forward, and one precedes layer 1;
-- ``select`` is one layer above its keys and queries;
+- ``select`` is one layer above its keys or queries, whichever are higher;
 - ``best`` is in the layer of its selector, or one layer above its score, whichever is higher;
 - ``aggregate`` is in the layer of its selector, or one layer above its values, whichever is higher;
 - a layer needs one head for each distinct selector that an ``aggregate`` in this layer uses. A selector
@@ -46,7 +46,8 @@ class Head:
     selector: Node
     #: Number of heads: 1, or the number of members of the families.
     members: int
-    #: The ``aggregate`` nodes that use the selector.
+    #: The ``aggregate`` nodes that use the selector, or a selector that differs only in names of
+    #: families.
     serves: tuple[Node, ...]
 
 

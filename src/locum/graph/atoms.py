@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
 Atom: TypeAlias = bool | int | float | str
-#: Attributes of a node: atoms, and tuples of atoms.
+#: Attributes of a node: atoms, and nested tuples of atoms.
 Attribute: TypeAlias = "Atom | tuple[Attribute, ...]"
 
 #: For each floating-point type, the largest n such that the type represents all integers up to n.
@@ -28,7 +28,8 @@ EXACT_INTEGERS: Mapping[str, int] = {
 }
 #: The largest n such that Python's ``float`` represents all integers up to n.
 LARGEST_EXACT = EXACT_INTEGERS["float64"]
-#: Integers in int64 arrays are below this limit, so that the sum of two such integers cannot overflow.
+#: The absolute values of integers in int64 arrays are below this limit, so that the sum of two such
+#: integers cannot overflow.
 INT64_LIMIT = 2**62
 
 _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "string"}
@@ -94,6 +95,8 @@ def _order(atom: Atom) -> tuple[str, Any]:
 def sequence_type(values: Iterable[object]) -> str | None:
     """Return RASP's name for the type of a sequence, or None if it mixes strings with other types.
 
+    The result is also None if a value is not an atom. An empty sequence has the type "bool".
+
     >>> sequence_type([1, 2]), sequence_type([1, 2.5]), sequence_type([True, 5])
     ('int', 'float', 'int')
     >>> sequence_type([True, False]), sequence_type("ab"), sequence_type(["a", 1])
@@ -111,12 +114,17 @@ def sequence_type(values: Iterable[object]) -> str | None:
 def short(value: object, limit: int = 40) -> str:
     """Return the text of a value for a message, shortened to at most ``limit`` characters.
 
+    A value that is too large to print is described by its size or type.
+
     >>> short(1.5), short("abc"), short(10**5000)
     ('1.5', "'abc'", 'an integer of 16610 bits')
     """
     if is_unprintable(value):
         return f"an integer of {int.bit_length(value)} bits"
-    text = repr(value[:limit] if isinstance(value, str) else value)
+    try:
+        text = repr(value[:limit] if isinstance(value, str) else value)
+    except ValueError:  # a tuple that contains an integer with more digits than Python prints
+        return f"a {type(value).__name__} that is too long to print"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -11,8 +11,8 @@ Weiss's implementation (``rasplib.rasp``):
   second head tests whether s selects position 0 itself. With a beginning-of-sequence token, one head is
   enough.
 
-These definitions are applied before layers and heads are counted, and before a program is compiled to
-weights.
+These definitions are applied before layers and heads are counted, and before figures of a program are
+drawn. The compiler counts in a similar way, but does not use these definitions.
 
 >>> from locum.graph.operations import build
 >>> expand_definitions(build("length"))

@@ -65,8 +65,8 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
 def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
     """Raise :class:`GraphError` if ``body`` contains the bound index of another sum.
 
-    This happens if the body was extracted from that sum. Indices of enclosing sums have greater heights
-    and are allowed.
+    This happens if the body was extracted from that sum. Indices with greater heights than the new sum
+    are allowed, since they may belong to enclosing sums.
     """
     for family in body.free.difference(families):
         name = family.name
@@ -80,7 +80,7 @@ def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
 def canonical(height: int, slot: int, size: int) -> Node:
     """Return the family that a ``sum_over`` of this ``height`` binds at the index ``slot``.
 
-    The name of the family is not an identifier, so users cannot choose it.
+    The name is not an identifier, so :func:`family` rejects it as a name from a user.
     """
     return build("family", name=f"#{height}.{slot}", size=size)
 

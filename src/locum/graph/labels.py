@@ -1,7 +1,7 @@
-"""Label each node by its name in the program, or by its expression in one line.
+"""Label each node by its name in the program, or by its expression.
 
 An expression of more than ``longest`` characters is abbreviated and followed by the start of its
-fingerprint, so that different nodes have different labels.
+fingerprint, which distinguishes nodes with equal abbreviations.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -44,7 +44,7 @@ class Labels:
     def __init__(self, names: Mapping[Node, str] | None = None, longest: int = 2_000) -> None:
         self._names = dict(names or {})
         self._longest = longest
-        #: The expression of each node, or None if the expression is too long.
+        #: The name or the expression of each node, or None if the expression is too long.
         self._phrases: dict[Node, Phrase | None] = {}
         self._fingerprints: dict[Node, str] = {}
         self._labels: dict[Node, str] = {}

@@ -4,8 +4,8 @@ Interned means that building the same node twice returns the same object. Equali
 therefore identity (``is``), common subexpressions are shared automatically, and nodes are cheap
 dictionary keys. The pool of nodes holds weak references, so unused programs are freed.
 
-Nodes do not depend on the table of operations (``operations.py``), except for two facts about binding.
-A ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
+Building a node does not use the table of operations (``operations.py``). Only two facts about binding
+are built in: a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
 
 Names, source positions and results are stored outside of nodes.
 
@@ -35,8 +35,8 @@ from locum.shared_state import Lock
 #: the same node.
 _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 _lock = Lock()
-#: Parts of the names of unnamed families. Two families with the same name would be one node. The random
-#: part distinguishes processes, since programs are sent between processes as JSON.
+#: Parts of the names of unnamed families. Two families with the same name and size would be one node.
+#: The random part distinguishes processes, since programs are sent between processes as JSON.
 _process = os.urandom(4).hex()
 _numbers = itertools.count()
 

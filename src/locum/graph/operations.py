@@ -2,7 +2,7 @@
 
 Every front end builds programs from these operations only. Elementwise functions are *names*, never
 Python lambdas. Each executor, each number domain and the compiler can therefore interpret these
-functions. A test checks that every interpreter implements or rejects every operation.
+functions. Tests check that each domain and the compiler implement or reject every one of them.
 
 A row of the table contains the sorts of the inputs and of the output, the attributes and a one-line
 meaning. :func:`build` returns a valid node or raises :class:`GraphError`.
@@ -51,7 +51,7 @@ class Predicate:
 
     #: The elementwise operation with the same meaning.
     operation: str
-    #: The predicate with the opposite truth value for ordered values (not for NaN).
+    #: The predicate with the opposite truth value (for NaN, only if the predicate is ``==`` or ``!=``).
     negation: str
     #: The equivalent predicate with exchanged operands.
     converse: str
@@ -130,7 +130,7 @@ class Operation:
     gives: Sort
     meaning: str
     attributes: Mapping[str, Check] = field(default_factory=dict)
-    #: The operator in RASP text, or None if the operation is written as a function.
+    #: The operator symbol in RASP text, or None if there is none.
     symbol: str | None = None
     #: The name of the function in RASP text, if it differs from ``name``.
     function: str | None = None

@@ -1,11 +1,11 @@
 """Print graphs as RASP text that can be read again, or in a short form for messages.
 
-:func:`to_rasp` prints a whole program. A node that is used more than once, or that would be nested too
-deeply, becomes a separate statement. The text is therefore about as small as the graph. Families are
-printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text returns the
-same graph.
+:func:`to_rasp` prints a whole program. A node with inputs that is used more than once, or that would be
+nested too deeply, becomes a separate statement. The text is therefore about as small as the graph.
+Families are printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text
+returns the same graph.
 
-:func:`abbreviate` prints one node in one line of bounded length, for error messages and reprs.
+:func:`abbreviate` prints one node in a short form, for error messages and reprs.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -33,7 +33,7 @@ from locum.graph.traversal import count_uses, depends_on, postorder
 _NESTING = 12
 #: Maximum depth and number of characters shown by :func:`abbreviate`.
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
-#: Number of table entries shown in a short form.
+#: Number of entries of a table or a set shown in a short form.
 _SHORT_TABLE = 4
 
 T = TypeVar("T")
@@ -60,7 +60,8 @@ class Phrase(NamedTuple):
 def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
     """Return the program as RASP text whose last statement is ``root``.
 
-    ``names`` maps nodes to the names that they receive in the text.
+    ``names`` maps nodes with inputs to the names that they receive in the text. A program with free
+    families, or with an atom that has no RASP literal, raises :class:`GraphError`.
     """
     if root.free:
         raise GraphError(
@@ -122,9 +123,9 @@ def _family_names() -> Iterator[str]:
 
 
 def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
-    """Return a node as one line of at most 72 characters, with "…" for omitted parts.
+    """Return a node as text of at most 72 characters, with "…" for omitted parts.
 
-    If ``names`` contains the node, its name is returned.
+    If ``names`` contains the node, its name is returned, whatever its length.
     """
 
     def say(node: Node, depth: int) -> Phrase:
@@ -149,9 +150,9 @@ def phrase(
     """Return the RASP text of one operation, given the text of its inputs.
 
     If ``exact`` is true, reading the text gives the same node. A constant is then written as
-    ``constant(3)`` where RASP would otherwise compute with a plain value. A string that has no RASP
-    literal raises an error. If ``whole`` is true, tables are written completely; the default is the
-    value of ``exact``.
+    ``constant(3)`` where RASP would otherwise compute with a plain value. A string or an integer
+    without a RASP literal raises :class:`GraphError`. If ``whole`` is true, tables and sets are written
+    completely; the default is the value of ``exact``.
     """
     whole = exact if whole is None else whole
     op = node.op
@@ -227,7 +228,7 @@ def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
 
 
 def literal(value: Atom, exact: bool = True) -> Phrase:
-    """Return an atom in RASP syntax."""
+    """Return an atom as a RASP literal or, if ``exact`` is false, as text for messages."""
     if isinstance(value, str):
         if exact and any(character in value for character in '"\r\n'):
             raise GraphError(f"RASP has no literal for the string {value!r} (quotes, line breaks)")
@@ -247,7 +248,8 @@ def literal(value: Atom, exact: bool = True) -> Phrase:
 
 
 def _listed(parts: Sequence[T], say: Callable[[T], str], whole: bool) -> str:
-    """Return all entries as text, or only the first few followed by "…" for a short form.
+    """Return all entries as text or, unless ``whole`` is true, the first four, followed by "…" if there
+    are more.
 
     Tables may have thousands of entries.
     """

@@ -62,8 +62,9 @@ def grow(
 ) -> Node:
     """Generate a program without free families from at most ``size`` random operations.
 
-    Sums over families are added to these operations. The root is derived from a node of one of the
-    ``sorts``. The program is built from leaves and from ``parts``.
+    Sums over families are added to these operations. If the last node of one of the ``sorts`` has no
+    free families, it is the root. Otherwise the root is a sum of this node, or of its selector width.
+    The program is built from leaves, families and ``parts``.
     """
 
     def make(op: str, *inputs: Node) -> Node:

@@ -58,8 +58,8 @@ class Rewritten:
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
     """Rewrite ``root`` by ``rules`` until no rule applies.
 
-    Two rules that reverse each other would be applied forever. If rules still apply after ``passes``
-    passes over the graph, an error names the last rule.
+    Two rules that reverse each other would be applied forever. If each of ``passes`` passes over the
+    graph applies a rule, this function raises :class:`GraphError`, which names the last rule.
     """
     log: list[RewriteStep] = []
 

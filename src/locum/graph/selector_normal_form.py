@@ -132,8 +132,9 @@ def bound(
     In arguments and results, None means that no bound is known.
 
     ``both`` combines bounds of parts of a conjunction, and ``either`` combines bounds of parts of a
-    disjunction. Formulas are monotone in their literals, so bounds for the literals imply a bound for
-    the formula.
+    disjunction. Conjunctions and disjunctions are monotone in their parts, so bounds for the parts
+    imply a bound. The bound of a ``best`` is the bound of the keys that it ranks; a negated ``best``
+    has none.
     """
     known: dict[int, _T | None] = {}
     for part in walk(formula):

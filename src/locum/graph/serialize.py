@@ -42,7 +42,8 @@ FORMAT = "locum.graph"
 VERSION = 1
 #: Maximum number of nodes in a graph that is read from JSON.
 MAX_NODES = 500_000
-#: Number of times that a node may be rebuilt on average while families are bound.
+#: Number of rebuilt nodes, for each node of the file, that are allowed while families are bound. A
+#: constant number is allowed in addition.
 _REBUILT = 10
 #: Maximum nesting of lists in attributes: atoms, lists of atoms, or lists of pairs of atoms.
 _DEEPEST = 2
@@ -64,7 +65,8 @@ def dumps(root: Node) -> str:
 def loads(text: str) -> Node:
     """Read a graph from JSON text written by :func:`dumps`.
 
-    If the original graph is still in memory, the same object is returned.
+    If the original graph is still in memory, the same object is returned. Graphs of more than 500,000
+    nodes and integers of more than about a million bits raise :class:`GraphError`.
     """
     with _without_collector():
         return _read(text)
@@ -187,7 +189,7 @@ def decode_attribute(value: Any, depth: int = 0) -> Attribute:
     match value:
         case {"float": "inf" | "-inf" | "nan" as name, **rest} if not rest:
             return float(name)
-        case {"int": str(digits), **rest} if not rest and len(digits) <= MAX_BITS // 4:
+        case {"int": str(digits), **rest} if not rest and len(digits) <= len("-0x") + MAX_BITS // 4:
             try:
                 return int(digits, 16)
             except ValueError:

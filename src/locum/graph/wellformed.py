@@ -1,6 +1,7 @@
 """Specify well-formed graphs by an executable check.
 
-Tests apply this check to the results of front ends and rewrites. A graph is well formed if
+Tests apply this check to the results of front ends and rewrites, and ``loads`` applies it to graphs
+with sums. A graph is well formed if
 
 1. every node satisfies the table of operations: inputs, sorts, attributes;
 2. every node is interned: building it again returns the same object;

@@ -10,7 +10,8 @@ means and decides which sequences are valid. This module implements ``select``, 
 the same result. ``floats.py`` overrides these methods, and a test compares the two implementations.
 
 If the result is undefined, functions of scalars raise ``ArithmeticError``, ``TypeError`` or
-``ValueError`` with a readable message. The executor adds the s-op and the position.
+``ValueError`` with a readable message. The executor adds the s-op and the position. The IEEE domain
+returns infinities and NaN instead where IEEE 754 defines them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class AverageError(TypeError):
 
 
 class NotRealError(ValueError):
-    """Raised for a result that is not a real number, such as the square root of −1."""
+    """Raised for a power or a root that is not a real number, such as (−1)^0.5."""
 
 
 class MissingError(ValueError):
@@ -106,7 +107,7 @@ class Domain(ABC):
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
-        """Return, for each query, the selected keys with the highest score."""
+        """Return, for each query, the selected keys whose score no selected key exceeds."""
         greater = self.meanings["greater"]
         pattern = np.zeros_like(selected)
         for q, row in enumerate(selected):

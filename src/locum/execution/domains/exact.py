@@ -3,7 +3,7 @@
 Integers are Python integers. Fractions are flint's ``fmpq`` internally, and :class:`fractions.Fraction`
 in the result. A float in the program or the input is the rational number that it represents: 0.5 is
 1/2, and 0.1 is 3602879701896397/36028797018963968. Write 1/10 instead for one tenth. Transcendental
-functions, and roots with irrational values, are not supported.
+functions, roundings to floating-point types, and roots with irrational values are not supported.
 
 >>> import locum
 >>> locum.aggregate(locum.full, locum.tokens)([1, 2, 4], domain="exact")
@@ -25,7 +25,7 @@ from locum.execution.domains.floats import SHARED, FloatDomain
 from locum.graph import Atom, is_atom
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
-#: A domain that compares integers exactly, with NumPy if they fit into 64 bits.
+#: A domain that compares integers exactly, with NumPy if they are below 2⁶² in absolute value.
 _INTEGERS = FloatDomain()
 _LEAVES = "it leaves the rationals; run it in the float domain"
 

@@ -1,8 +1,8 @@
 """Run programs on Python's bool, int, float and str, as RASP does.
 
 As in Weiss's implementation, integers are unbounded, ``/`` returns floats, and ties are rounded to
-even. An order comparison of a string with a number raises an error. Numbers and strings that would be
-too large also raise an error.
+even. An order comparison of a string with a number raises an error. Strings, products of integers, and
+powers that would be too large also raise an error.
 
 ``select``, ``best`` and ``aggregate`` use NumPy if the result is identical. This is the case for
 numbers that NumPy represents exactly, and for strings, which are replaced by their ranks. Sums are

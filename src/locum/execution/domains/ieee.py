@@ -41,8 +41,8 @@ def _numpy(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _whole_or(python: Callable[..., Value], floats: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that applies ``python`` to integers if the result is defined, else
-    ``floats``.
+    """Return a function that applies ``python`` to integers, and ``floats`` to other numbers and if
+    ``python`` would divide by zero.
     """
     on_floats = _numpy(floats)
 

@@ -2,15 +2,16 @@
 
 The fast executor rewrites programs; this executor runs their heads. Only *live* rows are run: the query
 positions of a head whose results are read later. A family of heads has live rows for each of its
-members. A row is scored against all N keys by products of exact position codes. The keys with the full
-score are the selected keys of the row, and their mean value is the result. A row is also skipped if a
-comparison that does not depend on the key excludes every key. One product of 64×64 matrices thus needs
-10⁸ scores, compared with 3·10¹¹ in dense execution.
+members. A row is scored against all N keys by products of exact codes of queries and keys. The keys
+that reach the full score of each product are the selected keys of a conjunction, and their mean value
+is the result. A row is also skipped if a comparison that does not depend on the key excludes every key.
+One product of 64×64 matrices thus needs 10⁸ scores, compared with 3·10¹¹ in dense execution.
 
 Integers are exact in int64. Real numbers have the type of the input if the input is a NumPy array or a
-torch tensor of floats. Strings are compared by their ranks and moved by their indices; tensors cannot
-contain strings. The executor raises an error for every undefined value that it computes. Values that
-are not read are not computed, so a division by zero in such a value is not reported.
+torch tensor of float32 or float64. Strings are compared by their ranks and moved by their indices;
+tensors cannot contain strings. Except in IEEE 754 arithmetic, the executor raises an error for every
+undefined value that it computes. Values that are not read are not computed, so a division by zero in
+such a value is not reported.
 
 >>> import numpy as np
 >>> from locum.graph import build
@@ -64,14 +65,14 @@ def evaluate(
 
     ``positions`` is an ascending sequence of the positions of the returned values, by default all
     positions. ``dtype`` ("float32" or "float64") is the type of real numbers, by default the type of
-    the tokens. ``memory`` is the maximum number of bytes for a chunk of scores. ``progress`` is called
-    after each chunk with the name of the head and the number of pairs scored in the chunk. ``report``
-    collects statistics. ``mixed`` contains the s-ops that compute integers and floats in one array of
-    floats.
+    the tokens, or float64 if the tokens are not floats. ``memory`` is the maximum number of bytes for a
+    chunk of scores. ``progress`` is called after each block of rows with the name of the head and the
+    number of pairs scored for the block. ``report`` collects statistics. ``mixed`` contains the s-ops
+    that compute integers and floats in one array of floats.
 
     Static numbers, which depend only on positions and heads, are computed and compared in float64, even
-    if ``dtype`` has a lower precision. In operations with tokens, static numbers are rounded to
-    ``dtype``.
+    if ``dtype`` has a lower precision. In operations with tokens that are floats, static floats are
+    rounded to ``dtype``.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError(

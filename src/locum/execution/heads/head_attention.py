@@ -3,11 +3,11 @@
 A :class:`ScoredSelector` is a selector for some rows and all keys, with query and key vectors whose
 products are the scores. The rows belong to one head, or to all heads of a family with the same keys.
 For each chunk of rows and keys, the scores are computed and compared with the full score, which
-selected keys have. The selected keys are counted, and their values are added up (:class:`HeadValues`).
+selected keys reach. The selected keys are counted, and their values are added up (:class:`HeadValues`).
 Counts and sums of the chunks of a row are added, and ``best`` keeps the highest score of all chunks.
 
-If all keys are different numbers and one of the comparisons is ``==``, at most one key can reach the
-full score. One pass that finds the maximum of each row and its index is then sufficient.
+If one product decides all comparisons, and one of them is ``==`` with different keys, at most one key
+can reach the full score. One pass that finds the maximum of each row and its index is then sufficient.
 """
 
 from __future__ import annotations

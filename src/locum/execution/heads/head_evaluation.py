@@ -30,16 +30,20 @@ from locum.graph.atoms import LARGEST_EXACT, short
 
 @dataclass
 class Report:
-    """Statistics of a run, summed over all heads that were run."""
+    """Statistics of a run, summed over all heads that were run.
+
+    The pattern of a root that is a selector is not counted. If some sum of the values of a head is not
+    finite, the head is run and counted a second time.
+    """
 
     #: Number of heads with at least one live row, counting each member of a family.
     heads: int = 0
     #: Number of queries that were run.
     rows: int = 0
-    #: Number of scored pairs of a query and a key. A selector with ``or``, with ``!=``, or with an
-    #: order comparison of many queries needs several products, and each product counts its pairs. The
-    #: maximum of ``best`` counts its pairs again. Rows whose comparisons do not depend on the key are
-    #: not scored.
+    #: Number of scored pairs of a query and a key. A selector with ``or``, or with several comparisons
+    #: of which one is ``!=`` or orders many queries, needs several products, and each product counts
+    #: its pairs. The maximum of ``best`` counts its pairs again. Comparisons that do not depend on the
+    #: key are not scored.
     pairs: int = 0
     #: Number of coordinates of the longest query and key vectors.
     width: int = 0
@@ -62,7 +66,8 @@ class Report:
 MAX_ROWS = 2**31
 #: Function of positions and the name of a cast that returns the cast tokens at these positions.
 Tokens = Callable[[NDArray[np.int64], str], Array]
-#: Function that is called after each chunk with the name of the head and the number of scored pairs.
+#: Function that is called after each block of rows with the name of the head and the number of scored
+#: pairs.
 Progress = Callable[[str, int], None]
 
 
@@ -176,7 +181,7 @@ class Evaluation:
     def if_else(self, node: Node, points: Points) -> Array:
         """Return one of two values at each point.
 
-        A branch that is never chosen has not been computed and is not read.
+        A branch that has not been computed is never chosen, and is not read.
         """
         condition, *branches = node.inputs
         chosen = self.read(condition, points)
@@ -250,7 +255,8 @@ class Evaluation:
     def attention(self, node: Node, points: Points) -> Array:
         """Return the values of a head, or of all heads of a family, at ``points``.
 
-        The values are means, or numbers of selected keys for ``selector_width``.
+        The values are numbers of selected keys for ``selector_width``, and otherwise means, single
+        values or defaults.
         """
         arrays, reachable = self.arrays, self.demand.reachable[node]
         selection = self.selection(node, points)
@@ -282,7 +288,9 @@ class Evaluation:
     def sums(
         self, node: Node, selection: Selection, values: Callable[[Array | None], HeadValues] | None
     ) -> tuple[Array, Array]:
-        """Return, for each row, the number of selected keys and the sum of their values."""
+        """Return, for each row, the number of selected keys and the sum of their values, and add the
+        head to the report.
+        """
         arrays = self.arrays
         counts = arrays.full((selection.points.rows,), 0, arrays.int)
         totals, pairs, width = counts, 0, 0

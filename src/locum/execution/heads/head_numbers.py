@@ -1,4 +1,4 @@
-"""Compute with arrays of numbers, with the same results as Python's numbers, for the head executor.
+"""Compute with arrays of numbers by the rules of Python's numbers, for the head executor.
 
 Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
 and floats become floats. An operation that is undefined at a position raises :class:`ElementError` with
@@ -105,7 +105,7 @@ def alike(arrays: Arrays, *inputs: Array) -> list[Array]:
 
 
 def real(arrays: Arrays, a: Array) -> Array:
-    """Convert an array to floats, or raise an error if an integer would be rounded."""
+    """Convert an array to floats, or raise an error if an integer might be rounded."""
     limit = EXACT_INTEGERS[arrays.float_name]
     if arrays.is_int(a) and not arrays.is_bool(a) and largest(arrays, a) > limit:
         problem = f"an integer above {limit} meets floats, which would round it"
@@ -158,9 +158,9 @@ def means(
 ) -> Array:
     """Return the mean of each row, given the numbers of selected keys and the sums of their values.
 
-    A row without selected keys receives ``default``, and a row with one key the unchanged value.
+    A row without selected keys receives ``default``, and a row with one key receives its value.
     ``divided`` is a function of a number that returns the sums of the values divided by this number.
-    This function is called if a sum overflows although the mean does not.
+    This function is called if a sum is not finite, since the mean may still be finite.
     """
     xp = arrays.xp
     if arrays.any(counts > 1):

@@ -24,8 +24,8 @@ Each other comparison is a separate product, which is positive for the selected 
 No short vectors could give all selected keys of these comparisons the same score. For this, N ordered
 keys need N − 1 coordinates, since their sets of maxima are nested faces of a polytope.
 
-Every coordinate, product and sum is an integer that float32 represents exactly. For the first two kinds
-of comparisons, these integers are below 256 and also exact in bfloat16.
+Every coordinate, product and sum is an integer that float32 represents exactly. For a single comparison
+of the first two kinds, these integers are below 256 and also exact in bfloat16.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from locum.execution.heads.head_strings import comparable
 
 #: Maximum number of distinct queries for which each one gets a separate coordinate.
 MAX_DISTINCT = 256
-#: Maximum number of bits of an encoded number, so that sums of its digits are exact in float32.
+#: Maximum number of bits of a number that is compared by its digits, so that sums of the digits are
+#: exact in float32.
 MAX_BITS = 24
 _DIGIT = 8
 
@@ -65,7 +66,7 @@ class Code:
 
     @cached_property
     def separates(self) -> bool:
-        """Whether at most one key satisfies the comparison, for any query."""
+        """Whether the comparison is ``==`` with different keys; at most one key then satisfies it."""
         arrays = Arrays(self.keys)
         return self.predicate == "==" and different(arrays, self.keys).shape[0] == self.keys.shape[0]
 
@@ -134,7 +135,10 @@ def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code
 
 
 def different(arrays: Arrays, codes: Array) -> Array:
-    """Return the distinct values among non-negative integers, ascending, in linear time."""
+    """Return the distinct values among non-negative integers, ascending.
+
+    The time is linear in the number of integers and in the largest one.
+    """
     marks = arrays.full((head_numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
     marks[codes] = True
     return arrays.xp.nonzero(marks)[0]

@@ -46,7 +46,7 @@ def is_text(array: Array) -> bool:
 
 
 def require_atom(value: Any) -> None:
-    """Raise an error if a value is an integer that the arrays cannot represent exactly."""
+    """Raise an error if a value is an integer of more than 62 bits."""
     if isinstance(value, int) and abs(value) >= INT64_LIMIT:
         raise ElementError("a value is an integer of more than 62 bits", "refused")
 
@@ -62,7 +62,7 @@ def require_strings(arrays: Arrays) -> None:
 
 
 def put(arrays: Arrays, array: NDArray[Any]) -> Array:
-    """Move an array from the host to the device of the run."""
+    """Move an array from the host to the device of the run; floats receive the type of the run."""
     if is_text(array):
         require_strings(arrays)
     return arrays.put(array)

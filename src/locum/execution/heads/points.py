@@ -56,7 +56,7 @@ class Points:
 
     @property
     def is_product(self) -> bool:
-        """Whether all heads need the same positions."""
+        """Whether the points are stored as a product, so that all heads need the same positions."""
         return self.positions.size == self.positions.shape[-1] and self.valid is None
 
     @cached_property
@@ -140,13 +140,18 @@ def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any
     return array.reshape((*shape, array.shape[-1]))
 
 
-#: Maximum number of elements of an array on the host. Larger arrays are not created, and their contents
-#: are treated as unknown.
+#: Maximum number of elements of the arrays by which positions and rows are narrowed on the host. If an
+#: array would be larger, nothing is narrowed. Eight times this number limits the keys of one
+#: comparison.
 MAX_CELLS = 2**27
 
 
 class Statics:
-    """The static s-ops of a program, which depend on no token, for inputs of one length."""
+    """The static s-ops of a program, for inputs of one length.
+
+    They are elementwise functions of positions, the length, constants and head indices, and depend on
+    no token.
+    """
 
     def __init__(
         self,
@@ -158,7 +163,7 @@ class Statics:
         self.length = length
         self.names = names
         self.arrays = Arrays(np.zeros(0), ieee=ieee)
-        #: For each static s-op, whether its value is the same at all positions.
+        #: For each static s-op, whether it does not depend on the position.
         self.position_free: dict[Node, bool] = {}
         for node in postorder(*roots):
             row = OPERATIONS[node.op]
@@ -171,9 +176,9 @@ class Statics:
         return node in self.position_free
 
     def is_position_free(self, node: Node) -> bool:
-        """Return whether an s-op is static and has the same value at all positions.
+        """Return whether an s-op is static and does not depend on the position.
 
-        The values may differ between heads.
+        Its values may differ between heads.
         """
         return self.position_free.get(node, False)
 

@@ -74,7 +74,8 @@ def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
 def is_about_rows(literal: Literal, statics: Statics) -> bool:
     """Return whether a comparison is static and does not depend on the key.
 
-    If such a comparison is false for a query, the row of this query is empty.
+    If such a comparison must hold for all selected keys and is false for a query, the row of this query
+    is empty.
     """
     return statics.is_position_free(literal.key) and literal.query in statics
 
@@ -82,8 +83,9 @@ def is_about_rows(literal: Literal, statics: Statics) -> bool:
 def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
     """Return the points at which all support conditions hold.
 
-    The positions of all heads are padded to the same number. If the points are not a product of heads
-    and positions, or the analysis would need too much memory, all points are returned.
+    The positions of all heads are padded to the same number. If there are no conditions, if the points
+    are not a product of heads and positions, or if the analysis would need too much memory, all points
+    are returned.
     """
     if not supports or not points.is_product:
         return points
