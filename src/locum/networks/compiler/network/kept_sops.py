@@ -2,9 +2,10 @@
 
 An s-op that depends only on the token, or only on the position, needs no layer: it can be a column of
 W_E or W_pos. With ``fold=False``, such operations of a program are *kept*, except operations with large
-tables. Heads and feed-forwards compute kept s-ops, one operation at a time. If possible, tables are
-then indexed by kept s-ops instead of tokens and positions. S-ops that the compiler adds, such as the
-square of a position, are still embedded, unless they are computed from a kept s-op.
+tables. Aggregates that depend only on position and length are also kept. Heads and feed-forwards
+compute kept s-ops, one operation at a time. If possible, tables are then indexed by kept s-ops instead
+of tokens and positions. S-ops that the compiler adds, such as the square of a position, are still
+embedded, unless they are computed from a kept s-op.
 """
 
 from __future__ import annotations
