@@ -159,6 +159,7 @@ class FleqMachine(LoopedBlock):
 
         ``InputError`` is raised before a pass in which a number would reach ``bound``. In such a pass,
         the hidden units that select one function would not fully suppress the other functions.
+        ``InputError`` is also raised for a flag that is not an integer, and after the last instruction.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)

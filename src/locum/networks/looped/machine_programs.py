@@ -1,4 +1,4 @@
-"""List example SUBLEQ programs for the looped machine as text, from addition to bubble sort.
+"""List example SUBLEQ programs for the looped machine as text, such as addition and bubble sort.
 
 >>> program = PROGRAMS["multiply"]
 >>> program.answer(program.interpreted()[-1])

@@ -1,6 +1,6 @@
 r"""Read SUBLEQ and FLEQ programs from text, and run them on looped transformers.
 
-A line contains an optional ``label:`` and one statement; ``//`` begins a comment.
+A line contains at most one statement, after any number of labels ``label:``; ``//`` begins a comment.
 
 SUBLEQ statements are ``name = 7`` (a memory word), ``memory 7 9 0`` (words without names), ``bits 8``,
 ``show name …`` and the command ``a b target``. The command computes b −= a, then continues at the
@@ -42,11 +42,13 @@ from locum.networks.looped.subleq import (
 )
 from locum.networks.transformer.transformer_architecture import TransformerArchitecture
 
-#: Maximum number of characters of a text, and maximum number of words, registers or commands.
+#: Maximum number of characters of a text, and maximum number of names, of commands, and of operands of
+#: one statement.
 MAX_TEXT, MAX_SIZE = 100_000, 1_000
 #: Default maximum number of steps of a run.
 STEPS = 1_000
-#: Name of the word or register that contains 0 for abbreviations, and that is added if not declared.
+#: Name of the word or register that contains 0 for abbreviations, and that is added if it is needed and
+#: not declared.
 ZERO = "zero"
 #: Largest accepted difference between FLEQ results and plain arithmetic, relative to the values. FLEQ
 #: products are approximate.
@@ -241,7 +243,7 @@ class FleqProgram(MachineProgram):
     registers: tuple[tuple[tuple[float, ...], ...], ...]
     instructions: tuple[Instruction, ...]
     bound: float = 1e3
-    #: Indices of the instructions that jump to themselves.
+    #: Indices of the ``halt`` instructions, which jump to themselves.
     halts: frozenset[int] = field(default_factory=frozenset)
 
     @property

@@ -8,8 +8,9 @@ be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, 
 so half of the digits are lost for any δ. With two heads of opposite signs ±δ, the even terms cancel,
 and the error is about δ²·M³/6.
 
-:class:`Transposition` has four layers of at most one head; the published size is 4r × r². Position c =
-i·r + j represents the entry (i, j). The columns of A are at positions 0 … r − 1.
+:class:`Transposition` has four layers of at most one head; the published width is about 4r, for r²
+positions. Position c = i·r + j represents the entry (i, j). The first r positions contain the columns
+of A.
 
 1. Position (i, j) reads column j; hidden units keep entry i.
 2. Position (i, j) reads the entry of position (j, i).

@@ -41,7 +41,8 @@ from locum.settings import Setting, require_integer
 
 Command = tuple[int, int, int]
 
-#: Total attention weight of the wrong positions of a head. Codes are rounded to ±1 after each step.
+#: Maximum total attention weight of the wrong positions of a head. Codes are rounded to ±1 after each
+#: step.
 _ERROR = 1e-7
 MAX_BITS = 16
 

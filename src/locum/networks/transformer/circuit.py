@@ -66,10 +66,11 @@ class CircuitNode:
     #: Fingerprint of the s-op that this part computes (``graph/fingerprints.py``).
     sop: str = ""
     role: str = ""
-    #: Labels of s-ops that depend on this s-op in the program but not in the network. In the network, a
-    #: table computes these s-ops directly from the sources of this s-op.
+    #: Labels of s-ops that depend on this s-op in the program, but that the network may compute without
+    #: this s-op. For example, a table computes them directly from the sources of this s-op.
     passed_by: tuple[str, ...] = ()
-    #: Fingerprints of the s-ops that an embedding column represents, up to a factor and a constant.
+    #: Fingerprints of the s-ops that an embedding column represents, usually up to a factor and a
+    #: constant.
     embeds: tuple[str, ...] = ()
     #: Fingerprints of s-ops that no single node computes, but that can be recovered from nodes such as
     #: this one. The compiler rewrote such an s-op, or it is a linear combination of the outputs of
@@ -189,7 +190,7 @@ class Circuit:
 
     def mermaid(self) -> str:
         """Return a Mermaid flowchart of the circuit, with one box per head, group of hidden units or
-        embedding column.
+        embedding column, and one for the output.
 
         Edges that are known not to be necessary are dotted. Many Markdown viewers render Mermaid.
         """
@@ -208,9 +209,10 @@ class Circuit:
     def draw(self, path: str | Path | None = None, *, narrow: bool = False) -> str:
         """Return an SVG figure of the circuit, and write it to ``path`` if given.
 
-        Layers are columns; ``narrow`` draws all parts in one column of 400 pixels. One box contains all
-        columns of an embedding. The tooltip of a line shows the signal. Lines are dashed for edges that
-        carry only the length, and dotted for edges that are necessary only jointly or not at all.
+        Attention and MLPs are columns; ``narrow`` draws all parts in one column of 400 pixels. One box
+        contains all columns of an embedding. The tooltip of a line shows the signal. Lines are dashed
+        for edges that carry only the length, and dotted for edges that are necessary only jointly or
+        not at all.
         """
         parts, lines, headings = self.figure()
         title = f"a circuit of {len(parts)} parts and {len(self.edges)} edges"
@@ -276,7 +278,7 @@ class Found(tuple[CircuitNode, ...]):
 
     #: How the nodes represent the s-op. If ``how`` is "computed", the nodes compute the s-op. If it is
     #: "combined", the s-op was rewritten, or is a combination of the outputs of the nodes. If it is
-    #: "merged", the nodes compute later s-ops directly from the sources of the s-op. If it is "absent",
+    #: "merged", the nodes compute later s-ops that bypass the s-op. If it is "absent",
     #: no node represents the s-op.
     how: str
 
@@ -355,7 +357,7 @@ def _heading(node: CircuitNode) -> str:
 
 
 def _boxes(circuit: Circuit) -> tuple[list[BoxPart], dict[str, str]]:
-    """Return the boxes of a figure and, for each node that shares a box, the row of the box."""
+    """Return the boxes of a figure and, for each embedding column, the row of its box."""
     boxes: dict[str, BoxPart] = {}
     rows: dict[str, str] = {}
     embedded = {"embed": "tokens", "pos_embed": "positions"}

@@ -1,9 +1,9 @@
-"""Draw a circuit as SVG, with layers as columns or, in a narrow figure, one below the other.
+"""Draw a circuit as SVG, with sublayers as columns or, in a narrow figure, one below the other.
 
-The output of a part is drawn as one line with branches. The line leaves the box of the part on the
-right and runs in the space between two columns, or below all boxes if the line skips a column. An edge
-ends at the queries, keys or values of a head, at a group of hidden units, or at the output. Edges whose
-ends have no box are omitted.
+The output of a part is drawn as one line with branches. In a figure with columns, the line leaves the
+box of the part on the right. The line runs in the space between two columns, or below all boxes if the
+line skips a column. An edge ends at the queries, keys or values of a head, at a group of hidden units,
+or at the output. Edges whose ends have no box are omitted.
 
 >>> parts = [Part("tokens", 0, "tokens", ins=(), outs=("tokens",))]
 >>> parts.append(Part("output", 1, "output", ins=("output",), outs=()))

@@ -1,7 +1,7 @@
 """Run, inspect, save and export a program that was compiled into the weights of a transformer.
 
 The model object converts tokens to rows of ``W_E``, and the outputs of ``W_U`` back to tokens or
-numbers. The weights compute everything else.
+numbers. The weights and the instructions of symbolic feed-forwards compute everything else.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from locum.networks.transformer.residual import ResidualStream
 from locum.networks.transformer.transformer_architecture import TransformerArchitecture
 from locum.networks.transformer.weights import Array, Weights
 
-#: Number of tokens of a large batch that run at a time. Their activations fit into the cache of a core,
-#: and their matrix products are too small for BLAS threads.
+#: Approximate number of tokens of a large batch that a thread runs at a time. Their activations fit
+#: into the cache of a core, and their matrix products are too small for BLAS threads.
 _TOKENS = 2**12
 
 
 class CompiledTransformer(Interventions):
-    """A transformer that computes the same outputs as a RASP program.
+    """A transformer that computes the outputs of a RASP program, up to :attr:`error_bound`.
 
     >>> import locum
     >>> flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
@@ -129,13 +129,13 @@ class CompiledTransformer(Interventions):
     def __call__(self, inputs: Any, *, check: bool = True) -> Any:
         """Return the program's output: a list for a list or a string, an array for an array.
 
-        A list of lists is a batch, whose sequences may have different lengths. All output values have
-        one type (:func:`locum.execution.types.result_type`). ``InputError`` is raised for inputs that
-        do not satisfy the conditions of ``compile(inputs=…)``.
+        A list of lists is a batch, whose sequences may have different lengths. All values of an output
+        sequence have one type (:func:`locum.execution.types.result_type`). ``InputError`` is raised for
+        inputs that do not satisfy the conditions of ``compile(inputs=…)``.
 
         If parts of the program may be undefined (``config.partial``), dense execution of these parts
-        first checks each input. Without ``check``, inputs are not checked, and the output for an
-        invalid input is meaningless.
+        first checks each input. Without ``check``, these conditions and parts are not checked, and the
+        output for an input that violates them is meaningless.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])
@@ -182,15 +182,16 @@ class CompiledTransformer(Interventions):
         them.
 
         - ``computed``: these nodes compute the s-op. A function of the token alone, or of the position
-          alone, is a column of an embedding; ``tokens`` and ``indices`` are all columns of their
-          embedding. For a selector, the nodes are the heads that attend by this selector.
+          alone, is usually a column of an embedding. If ``tokens`` or ``indices`` has no separate
+          column, the nodes are all columns of its embedding. For a selector, the nodes are the heads
+          that attend by this selector.
         - ``combined``: the s-op was rewritten by the compiler, or is a linear combination of the
           outputs of these nodes.
-        - ``merged``: the nodes compute later s-ops by tables that bypass this s-op.
-        - ``absent``: no node represents the s-op. Either the output does not depend on the s-op, or the
-          network was compiled from another program, as U is.
+        - ``merged``: the nodes compute later s-ops that bypass this s-op, for example by tables.
+        - ``absent``: no node represents the s-op. For example, the output does not depend on the s-op,
+          or the network was compiled from another program, as U is.
 
-        ``InputError`` is raised for an s-op that is not part of the program.
+        ``InputError`` is raised for an s-op that is not part of the program and that no node computes.
         """
         return parts_of(self.circuit, self.program, node_of(sop))
 
@@ -246,14 +247,14 @@ class CompiledTransformer(Interventions):
         return unembed(self.weights, after[:, self.config.sink :])
 
     def encode(self, inputs: Any) -> Any:
-        """Return inputs in the format of exported models: token ids or numbers, [batch, position]."""
+        """Return inputs in the format of PyTorch and ONNX models: ids or numbers, [batch, position]."""
         return self._encoding.encode(self._encoding.read(inputs)[0])
 
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
 
-        ``inputs`` are the inputs of the exported model. An error is raised for an input for which the
-        program is undefined. For a model with a sink, ``inputs`` is required, because TransformerLens
+        ``inputs`` are the inputs before :meth:`encode`. An error is raised if the program is undefined
+        for one of them. For a model with a sink, ``inputs`` is required, because TransformerLens
         also returns logits at the sink. This method omits these logits.
         """
         # A tensor of an exported network may require gradients, and may be on a GPU.

@@ -51,12 +51,13 @@ class Config:
     program: str = ""
     program_hash: str = ""
     name: str = ""
-    #: Ranges of real-valued tokens, one for all positions or one per position; None: no limits. Hidden
-    #: units are fitted to these ranges, so inputs outside the ranges are rejected.
+    #: Ranges of real-valued tokens, one for all positions or one per position; None: no limits. Inputs
+    #: outside the ranges are rejected: hidden units are fitted to the ranges, and balanced weights
+    #: could overflow.
     ranges: tuple[tuple[float, float], ...] | None = None
     #: Whether every head has a causal mask. The sink is then the begin marker of a decoder.
     causal: bool = False
-    #: Report of the compiler: options, implementations of the s-ops, error bounds, temperatures.
+    #: Report of the compiler, such as options, implementations of s-ops, error bounds, and the circuit.
     report: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -111,7 +111,7 @@ class Encoding:
             require_accepted(self.config.inputs, lists, self._ids_with_undefined(rows))
 
     def check_values(self, rows: Rows) -> None:
-        """Raise the error of dense execution for an input on which the program is undefined."""
+        """Raise the error of dense execution if a checked s-op is undefined on an input."""
         if not self._checks:
             return
         lists = rows.tolist() if isinstance(rows, np.ndarray) else rows
@@ -121,8 +121,8 @@ class Encoding:
     def decode(self, logits: Any) -> Any:
         """Return the outputs for logits [batch, position, d_vocab_out] as an array.
 
-        The array has the dtype ``object`` if it may contain strings and other values, or if it contains
-        very large integers. Otherwise, all values have one type.
+        The array has the dtype ``object`` if it may contain strings and other values, strings that end
+        with a NUL character, or very large integers. Otherwise, all values have one type.
         """
         self._check_shape(logits)
         if not np.isfinite(logits).all():
@@ -283,7 +283,7 @@ class Encoding:
     def _checks(self) -> list[Node]:
         """S-ops that must be defined on every input.
 
-        Models saved without such a list check the whole program.
+        Models saved without such a list check the whole program if it may be undefined.
         """
         config = self.config
         programs = config.checks or ([config.program] if config.partial and config.program else [])
@@ -291,7 +291,10 @@ class Encoding:
 
     @functools.cached_property
     def _kind(self) -> type:
-        """Type of the outputs, which follows from the program and the vocabulary."""
+        """Type of the outputs, which follows from the program and the vocabulary.
+
+        Without a program, the type follows from the possible outputs.
+        """
         vocabulary, outputs = self.config.vocabulary, self.config.outputs
         if self._program is None:
             return join(types_of([0.0] if outputs is None else outputs))
@@ -316,8 +319,8 @@ class Encoding:
     def _ids(self) -> dict[Any, int]:
         """Row of W_E for each token.
 
-        A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, equal
-        numbers are one token.
+        A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, a
+        number that is not in the vocabulary has the row of an equal number.
         """
         tokens = list(enumerate(self.config.vocabulary or ()))
         exact = {identity(token): i for i, token in tokens}

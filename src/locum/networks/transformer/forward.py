@@ -1,9 +1,9 @@
 """Run the forward pass of a transformer in NumPy and record activations.
 
-The residual stream has the axes [batch, position, slot]. Heads run in blocks of bounded memory. The
-callback ``tap`` receives the TransformerLens hook name and the value of every activation, with the axes
-of TransformerLens. An activation cache collects these values. An array that ``tap`` returns replaces
-the activation, which implements interventions.
+The residual stream has the axes [batch, position, slot]. Unless patterns are requested, heads run in
+blocks of bounded memory. The callback ``tap`` receives the TransformerLens hook name and the value of
+each activation, with the axes of TransformerLens. An activation cache collects these values. An array
+that ``tap`` returns replaces the activation, which implements interventions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Tap = Callable[[str, Array], "Array | None"]
 #: Like ``Tap``, but returns the given activation if ``tap`` does not replace it.
 Show = Callable[[str, Array], Array]
 
-#: Maximum number of attention scores in memory; further heads and queries run after these.
+#: Maximum number of attention scores that are computed together; a single query may have more scores.
 MAX_SCORES = 2**22
 #: Arguments below which the exponential is 0, by dtype.
 _LOWEST = {"float64": -746.0, "float32": -105.0}
@@ -56,8 +56,8 @@ def forward(
     patterns only if ``patterns`` is true.
     """
     show = shown_to(tap)
-    # A number beyond the range of floats becomes inf or NaN, remains so, and is rejected when the
-    # output is decoded.
+    # A number of the stream beyond the range of floats becomes inf or NaN, remains so, and is rejected
+    # when the output is decoded.
     with np.errstate(all="ignore"):
         for number, layer in enumerate(weights.layers[first:], first):
             prefix = f"blocks.{number}"
@@ -199,8 +199,8 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
 def _exponential(differences: Array) -> Array:
     """Return the exponential of ``differences``, the scores minus the maximum score of each query.
 
-    In compiled heads, a difference is 0 or so low that its exponential is 0. The comparisons for this
-    case are faster than NumPy's exponential.
+    In most compiled heads, each difference is 0 or so low that its exponential is 0. The comparisons
+    for this case are faster than NumPy's exponential. The array ``differences`` is overwritten.
     """
     is_zero = differences == 0
     vanishes = differences < _LOWEST[differences.dtype.name]
@@ -287,7 +287,9 @@ _ALSO = {
 
 
 class ActivationCache(Mapping[Any, Array]):
-    """A mapping from hook names, or pairs of a short name and a layer, to activations.
+    """A mapping from hook names to activations.
+
+    Short names, such as "embed" or the pair ("pattern", −1) with a layer, are also accepted as keys.
 
     >>> import numpy as np
     >>> cache = ActivationCache({"blocks.0.attn.hook_pattern": np.eye(2)[None, None]}, 1)

@@ -1,8 +1,9 @@
-"""Define the instructions of symbolic feed-forwards, which compute any function at a position.
+"""Define the instructions of symbolic feed-forwards, which compute functions of each position.
 
 :class:`Functions` is a straight-line program on numbers. A program can be saved as JSON, and loading it
-executes no code. The instructions are the elementwise operations of program graphs on floats, and
-``table``, which looks up a value by several numbers. Booleans are represented as 1 and 0.
+executes no code. The instructions are the elementwise operations of program graphs on floats, except
+``lookup``. There are two more instructions: ``constant``, and ``table``, which looks up a value by
+several numbers. Booleans are represented as 1 and 0.
 
 Undefined operations, such as a division by zero, return NaN. Results that are too large are NaN or
 infinite. The caller raises the error.

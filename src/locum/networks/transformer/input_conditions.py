@@ -74,7 +74,7 @@ class InputCondition:
 def require_accepted(
     conditions: Sequence[InputCondition], rows: Sequence[Sequence[Any]], ids: NDArray[np.int64]
 ) -> None:
-    """Raise ``InputError`` for the first input of a batch that violates one of ``conditions``."""
+    """Raise ``InputError`` if an input of a batch violates one of ``conditions``."""
     for condition in conditions:
         accepted = condition.accepts(rows, ids)
         if not accepted.all():

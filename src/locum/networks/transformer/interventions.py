@@ -210,7 +210,8 @@ class Interventions:
         """Return the path of a circuit edge, or between any two nodes or components.
 
         Edge ids have the form ``embed->blocks.0.attn.head.0.q``. Each end is the id of a node, or a
-        component: ``embed``, ``pos_embed``, ``blocks.0.attn.head.0``, ``blocks.0.mlp`` or ``output``.
+        component such as ``embed``, ``pos_embed``, ``blocks.0.attn.head.0``, ``blocks.0.mlp`` or
+        ``output``. ``InputError`` is raised if the target is not computed after the source.
         """
         source, target = read_edge(edge)
         if isinstance(edge, CircuitEdge) and self._has_circuit:
@@ -269,8 +270,8 @@ class Interventions:
         ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is drawn
         with ``seed``. The default of ``over`` is ``inputs``.
 
-        In a balanced network, a number for slots is multiplied by the scale of each slot. Heads and
-        hidden units of a balanced network can only be set to 0.
+        In a balanced network, a number for slots is multiplied by the scale of each slot. The only
+        number to which heads and hidden units of a balanced network can be set is 0.
         """
         return self._change(
             inputs, component, head, places, positions, self._ablation(value, inputs, over, seed)

@@ -40,8 +40,10 @@ class Place:
     last: tuple[int, ...] | None = None
 
     def index(self) -> tuple[Any, ...]:
-        """Return the index of this part in the activation, whose axes are batch, position, optionally
-        head, and last.
+        """Return the index of this part in the activation.
+
+        The axes are batch, position, optionally head, and last; for patterns, batch, head, query and
+        key.
         """
         last = slice(None) if self.last is None else list(self.last)
         if self.head is None:

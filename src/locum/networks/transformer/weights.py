@@ -165,7 +165,7 @@ class Weights:
             )
 
     def named(self) -> Iterator[tuple[str, Array]]:
-        """Yield the name and value of every tensor, in the order of the forward pass."""
+        """Yield the name and value of every tensor, from the embeddings to the unembedding."""
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):

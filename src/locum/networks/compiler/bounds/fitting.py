@@ -135,7 +135,7 @@ def _gate(unit: Unit) -> Gate:
 
 #: Ratio of the tolerance of heads to the tolerance of gates. Precise heads are cheap.
 _FOR_HEADS = 2.0**-8
-#: Maximum number of tolerances that are tried.
+#: Maximum number of tolerances that one search tries.
 _ROUNDS = 14
 #: Number of equal errors at successive tolerances, each an eighth of the previous one, after which no
 #: smaller tolerance is tried.
@@ -197,11 +197,11 @@ def nearest(codes: Iterable[float]) -> float:
 
 
 def fit(lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom] | None = None) -> Fitted | None:
-    """Find hidden units for every gate and a temperature for every head, and bound the error.
+    """Find hidden units for every gate and the temperatures of softmax heads, and bound the error.
 
     ``outputs`` contains the possible outputs, by the numbers that represent them, if the output is
     decoded as one of them. Return None for hard heads with symbolic feed-forwards if the network is too
-    large to bound its rounding errors.
+    large to bound its rounding errors. Raise CompileError if the error cannot be made small enough.
     """
     target = lowered.roles.known.target
     cells = len(lowered.network.heads) * target.longest**2

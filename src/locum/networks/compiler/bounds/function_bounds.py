@@ -1,8 +1,8 @@
-"""Bound the error of symbolic feed-forwards, which compute any function of numbers with errors.
+"""Bound the error of symbolic feed-forwards, whose arguments may have errors.
 
 Intervals and errors are propagated through every operation of an expression. If an operation is
-discontinuous (a comparison, a remainder or a table) and its argument may have an error, the result may
-be any of its values.
+discontinuous, such as a comparison or a remainder, and its argument may have an error, the result may
+be any of its values. Tables over sources, counts and rounded sums ignore small errors.
 """
 
 from __future__ import annotations
@@ -82,9 +82,8 @@ class FunctionBounds:
     def _cleaned(self, bound: ErrorInterval) -> ErrorInterval:
         """Replace bounds that are NaN by infinite bounds."""
         parts = bound.low, bound.high, bound.error
-        if not math.isnan(
-            sum(float(part.dot(part)) for part in parts)
-        ):  # a sum of squares would hide a NaN
+        # A sum of squares is NaN only if one of the numbers is NaN.
+        if not math.isnan(sum(float(part.dot(part)) for part in parts)):
             return bound
         return replace(
             bound,
@@ -111,7 +110,8 @@ class FunctionBounds:
     def _table(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
         """Bound the result of a lookup, which returns the value of the nearest key.
 
-        The result is exact if the error of every source is less than half of the distance between keys.
+        An error of a source has no effect if it is less than half of the smallest distance between
+        keys.
         """
         table = self.roles.table(node)
         bound = self._among([v for v in dict.fromkeys(table.values) if v is not None], node)

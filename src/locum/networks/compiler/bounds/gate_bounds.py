@@ -1,10 +1,11 @@
 """Bound the errors of gates, which are functions that hidden units compute.
 
-The error of a gate consists of the error of its hidden units and of the propagated errors of its
-arguments. The propagated error of a product is at most |a|·δb + |b|·δa + δa·δb. For a smooth function,
-it is at most the largest slope times the error of the argument. Tables, ramps and rounded integers
-*stop* errors: on a plateau, an error of the argument has no effect. For exponentials that are summed,
-relative errors are bounded. The errors of the exponentials of a softmax are bounded together.
+The error of a gate consists of the error of its hidden units, of rounding errors, and of the propagated
+errors of its arguments. The propagated error of a product is at most |a|·δb + |b|·δa + δa·δb. For a
+smooth function, it is at most the largest slope times the error of the argument. Tables with plateaus,
+ramps and rounded integers *stop* errors: on a plateau, an error of the argument has no effect. For
+exponentials that are summed, relative errors are bounded. The errors of the exponentials of a softmax
+are bounded together.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class SlotSum:
     """The sum of the outputs of all gates that write to one slot in one sublayer.
 
     The order of addition depends on the machine. If the numbers of one gate are not added exactly, the
-    outputs of all gates of the slot have rounding errors. These errors are proportional to the sum of
-    the absolute values of all numbers.
+    outputs of all gates of the slot have rounding errors. The sum of these errors is proportional to
+    the sum of the absolute values of all numbers.
     """
 
     writers: Sequence[Summands]

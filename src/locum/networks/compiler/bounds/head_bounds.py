@@ -40,8 +40,8 @@ from locum.networks.compiler.network.network import NO_SINK, TIED_SINK, Head, Sl
 from locum.networks.compiler.scoring.broadcasting import Known
 from locum.networks.compiler.units.hidden import Hidden
 
-#: Maximum error of the sink's scores. The score of the sink for itself is higher by 1 than other
-#: scores.
+#: Maximum error of the sink's scores. The score of the sink for itself is higher by at least 1 than
+#: other scores.
 _ALONE = 0.5
 
 
@@ -385,7 +385,8 @@ class HeadBounds:
     def _astray(self, head: Head, noise: Vector) -> Vector:
         """Return 1 for queries whose scores have errors, so that hard attention may select any key.
 
-        Return 0 for other queries. Raise CompileError if the network has hidden units.
+        Return 0 for other queries. Raise CompileError if there are such queries and the network has
+        hidden units.
         """
         if noise.any() and self.known.target.feed_forward != "exact":
             raise CompileError(

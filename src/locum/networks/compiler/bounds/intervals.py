@@ -5,8 +5,8 @@ outside of a matrix), the network nevertheless computes a number there. At these
 ``high`` bound this number, and the error is 0. :class:`ErrorIntervals` contains the bounds of all
 signals so far, and computes bounds of forms.
 
-The error is the difference from dense execution, which also rounds. Every operation therefore counts as
-two roundings: one in the type of the network and one in float64.
+The error is the difference from dense execution, which also rounds. An operation whose results may
+differ therefore counts as two roundings: one in the type of the network and one in float64.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ErrorInterval:
     low: Vector
     high: Vector
     error: Vector
-    #: If the network computes the exact value: a power of two of which the value is a multiple.
-    #: Otherwise 0.
+    #: If the network computes the exact value: a power of two that divides the value. 0 if the value is
+    #: not exact, or if no such power is known.
     step: float = 0.0
     #: A bound on the error relative to the positive true value; infinity or None if unknown.
     relative: Vector | None = None
@@ -57,7 +57,7 @@ class ErrorInterval:
 
     @property
     def exact(self) -> bool:
-        """Whether the network computes the exact value."""
+        """Whether the value is exact and a multiple of a known power of two."""
         return self.step > 0
 
     @property

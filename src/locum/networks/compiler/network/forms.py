@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from locum.networks.compiler.scoring.scores import Linear
 from locum.networks.compiler.target import EXACT_WHOLE
 
-#: A vector of numbers, or of booleans: one for each position, hidden unit, knot or key.
+#: Arrays of numbers and of booleans, for example with one entry per position, hidden unit, knot or key.
 Vector: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -31,7 +31,8 @@ class Signal:
 
     label: str
     time: int
-    #: For embeddings: the number for each position (0 … longest−1), or for each token.
+    #: For embeddings: the number for each position (0 … longest−1), or for each token of the
+    #: vocabulary. For real-valued tokens, ``tokens`` is [1].
     positions: Vector | None = None
     tokens: Vector | None = None
 
@@ -91,7 +92,7 @@ def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
 
 #: The smallest positive number of each type, which bounds the rounding error of tiny numbers.
 SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149}
-#: Multiples of 2⁻¹⁰ up to these limits are added and multiplied without rounding.
+#: Multiples of 2⁻¹⁰ up to these limits, and sums of two such numbers, are exact.
 _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
@@ -138,9 +139,9 @@ def sums_exactly(weight: float, step: float, dtype: str) -> bool:
 
 
 def dyadic(numbers: Vector | float, dtype: str) -> bool:
-    """Return whether sums and products of the numbers are exact in type ``dtype``.
+    """Return whether all numbers are multiples of 2⁻¹⁰ that are small enough for exact sums.
 
-    The numbers must be multiples of 2⁻¹⁰ that are not too large.
+    The sum of any two such numbers is exact in type ``dtype``.
     """
     array = np.asarray(numbers, dtype=np.float64)
     if not np.isfinite(array).all():
@@ -197,8 +198,8 @@ class Curved(_OfOneForm):
     relative: bool = False
     #: An upper bound on the argument, in addition to the bound that follows from its parts.
     at_most: float = np.inf
-    #: The forms z and log b if the gate computes exp(z − log b) of a softmax, where b is a sum of
-    #: exp(z) over keys.
+    #: The forms z and log b if the gate computes exp(z − log b) of a softmax, where b is a
+    #: multiple of a sum of exp(z) over keys.
     softmax: tuple[Form, Form] | None = None
 
 
@@ -213,7 +214,10 @@ class Bend(_OfOneForm):
 
 @dataclass(frozen=True, eq=False)
 class Ramp(_OfOneForm):
-    """A gate that is 0 if x ≤ 0 and 1 if x ≥ ``width``; x is never between 0 and ``width``."""
+    """A gate that is 0 if x ≤ 0 and 1 if x ≥ ``width``.
+
+    For other x, the result is not specified.
+    """
 
     x: Form
     width: float
@@ -246,7 +250,7 @@ class Table(_OfOneForm):
 class Snap(_OfOneForm):
     """A gate that removes the rounding error of an integer x, or rounds any x to a grid.
 
-    The gate computes relu(x + C) − C for a large C. Mathematically, this is x, but floating-point
+    The gate computes (x + C) − C for a large C. Mathematically, this is x, but floating-point
     numbers as large as C cannot represent the error. Counts can thus be keys of hard attention, whose
     ties must be exact. Tables can thus be looked up by a number on a grid without rounding.
     """

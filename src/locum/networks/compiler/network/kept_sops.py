@@ -1,10 +1,11 @@
 """Decide which s-ops are columns of the embeddings, and which s-ops index a table.
 
 An s-op that depends only on the token, or only on the position, needs no layer: it can be a column of
-W_E or W_pos. With ``fold=False``, the s-ops of a program are *kept*: heads and hidden units compute
-them, one operation at a time. Tables are then indexed by kept s-ops instead of tokens and positions.
-S-ops that the compiler adds, such as the square of a position, are still embedded, unless they are
-computed from a kept s-op.
+W_E or W_pos. With ``fold=False``, such operations of a program are *kept*, except operations with large
+tables. Aggregates that depend only on position and length are also kept. Heads and feed-forwards
+compute kept s-ops, one operation at a time. If possible, tables are then indexed by kept s-ops instead
+of tokens and positions. S-ops that the compiler adds, such as the square of a position, are still
+embedded, unless they are computed from a kept s-op.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LookupTable:
     """The value of an s-op for every combination of values of the s-ops ``by``.
 
     ``domains`` contains the possible values of each s-op in ``by``. A value of None means that the
-    combination does not occur.
+    combination does not occur, or that the s-op is undefined for it.
     """
 
     by: list[Node]
@@ -50,8 +51,8 @@ class KeptSops:
     def embeds(self, node: Node) -> bool:
         """Return whether an s-op is a column of the embeddings.
 
-        Such an s-op depends only on the position or only on the token. Unless the s-op is constant, it
-        is not computed from a kept s-op.
+        Such an s-op is not kept, and depends only on the position or only on the token. Unless the s-op
+        is constant, it is not computed from a kept s-op.
         """
         if node in self.known.kept or not self.known.is_foldable(node):
             return False
@@ -75,7 +76,7 @@ class KeptSops:
         return self._read[node] if computed else (node,)
 
     def table(self, node: Node) -> LookupTable | None:
-        """Return the table of an s-op over other s-ops, or None if there are too many combinations."""
+        """Return the table of an s-op over other s-ops, or None if there is no such table."""
         column = self._values.over_sources(node)
         if column is None:
             return None

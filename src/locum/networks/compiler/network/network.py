@@ -32,11 +32,12 @@ class Head:
     time: int
     queries: tuple[Form, ...]
     keys: tuple[Form, ...]
-    #: The part of the score that depends only on the query. For a selected key, Σ query·key is minus
-    #: this part.
+    #: The part of the score that depends only on the query. For a selected key of a hard head without
+    #: ``best``, Σ query·key is minus this part.
     offset: Form
     sink: str
-    #: The smallest difference between the scores of selected keys and other keys, including the sink.
+    #: A lower bound on the difference between the scores of selected keys and other keys, including the
+    #: sink if it is not selected.
     gap: float
     #: "hard", or "softmax" for a head whose attention weights are the softmax of its scores.
     kind: str = "hard"
@@ -149,12 +150,12 @@ EVERYWHERE = everywhere()
 
 @dataclass(frozen=True)
 class Schedule:
-    """The sublayer from which each s-op can be read, and the sublayer of each head."""
+    """The sublayer that completes each s-op, and the sublayer of each head."""
 
     order: list[Node]
     #: For each s-op, the sublayer that completes it in the residual stream.
     ready: dict[Node, int]
-    #: The attention sublayer of each aggregate, width and length that a head computes.
+    #: The attention sublayer of each s-op that a head computes.
     heads: dict[Node, int]
 
     @property
@@ -186,7 +187,7 @@ def schedule(root: Node, roles: Roles) -> Schedule:
 class _Levelling:
     """The assignment of heads to sublayers.
 
-    Heads are distributed evenly, but equal heads are in the same sublayer if their times allow this.
+    Heads are distributed about evenly, but equal heads share a sublayer if their times allow this.
     """
 
     def __init__(self, windows: dict[Node, tuple[int, int]], roles: Roles) -> None:
@@ -303,7 +304,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The labels of the signals, joined by " + "."""
+        """The different labels of the signals, joined by " + "."""
         return " + ".join(dict.fromkeys(signal.label for signal in self.signals))
 
 
@@ -363,10 +364,10 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
 
 
 def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
-    """Return the signals whose hidden units add numbers, possibly large, without rounding.
+    """Return the signals whose hidden units add short binary numbers, possibly large.
 
     The numbers are multiples of one power of two. A sum with another number, such as 0.1, would be
-    rounded, so these signals have separate slots.
+    rounded, so these signals share no slots with other signals.
     """
     return {
         unit.into
@@ -377,15 +378,18 @@ def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
 
 
 def _exact_table(gate: Table, dtype: str) -> bool:
-    """Return whether the hidden units of a table add numbers without rounding."""
+    """Return whether the keys and values of a table are short binary numbers.
+
+    The keys are not restricted if the argument is rounded to a grid.
+    """
     return dyadic(gate.values, dtype) and (gate.gridded or dyadic(gate.keys, dtype))
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
     """Return the signals whose slots must not be reused, since the sink keeps a rounded number.
 
-    Slots are not erased at the sink. Heads and units that read a slot subtract its known value at the
-    sink, and scores must be exact.
+    Symbolic feed-forwards do not erase slots at the sink. Heads and units that read a slot subtract its
+    known value at the sink, and scores must be exact.
     """
     return {
         value.into
@@ -456,7 +460,7 @@ def _assigned(groups: list[Group], never_again: set[Signal]) -> Slots:
             size += 1
         if not never_again.isdisjoint(group.signals):
             continue
-        # The first feed-forward at or after the last read erases the slot. The slot is free afterwards.
+        # If the slot is reused, the first feed-forward at or after the last read erases the slot.
         erasing = group.last + group.last % 2
         heapq.heappush(waiting, (erasing, group.slot))
     return Slots(groups, max(size, 1), erased)

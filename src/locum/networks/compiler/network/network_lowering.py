@@ -2,7 +2,7 @@
 
 The input is a program with its roles and schedule, and the result is a :class:`Network`. Sums and
 constant factors become forms. Functions of the position or the token are embedded. Heads with equal
-scores become one head that moves several values.
+scores in one sublayer become one head that moves several values.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from locum.networks.compiler.scoring.scores import Linear, Scores
 class Embedding:
     """The columns of the token and position embeddings.
 
-    If positions are shared, functions of the position that differ only by a factor and a constant use
-    one column. Otherwise, different functions use different columns, so that functions of the position
-    do not change how the rest of the program is lowered.
+    If positions are shared, integer functions of the position that differ only by a factor and a
+    constant use one column. Otherwise, different functions use different columns, so that functions of
+    the position do not change how the rest of the program is lowered.
     """
 
     def __init__(self, *, share_positions: bool) -> None:
@@ -84,8 +84,8 @@ def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
     """Write a vector as constant + factor · vector, and return the new vector, factor and constant.
 
-    A vector of integers becomes a vector of integers that begins with 0, without a common divisor.
-    Other vectors are returned unchanged.
+    A vector of integers below 2⁴⁰ becomes a vector of integers that begins with 0, without a common
+    divisor. Other vectors are returned unchanged.
     """
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:
@@ -186,15 +186,17 @@ class Lowered:
     network: Network
     roles: Roles
     schedule: Schedule
-    #: Widths and lengths that are counted by a head that also attends to the sink.
+    #: Counts that are computed by a head that also attends to the sink.
     counted_with_sink: frozenset[Node]
     #: Tokens for which some s-op is undefined, with the reason.
     undefined: tuple[tuple[Atom, str], ...]
     #: Labels of s-ops and selectors: names in the program, or expressions.
     label: Labels
-    #: The s-op that each signal of a head or feed-forward represents.
+    #: The s-op that each signal represents, for results of heads and feed-forwards and for real-valued
+    #: tokens. Results that a later feed-forward rounds are omitted.
     holds: Mapping[Signal, Node] = field(default_factory=dict)
-    #: The s-ops that each column of the embeddings represents, up to a factor and a constant.
+    #: The s-ops that each column of the embeddings represents, usually up to a factor and a constant.
+    #: The column with which a head counts the length represents the length.
     embeds: Mapping[Signal, Collection[Node]] = field(default_factory=dict)
 
 
@@ -209,8 +211,8 @@ def lower(
     """Return the network of a scheduled program.
 
     Without ``share_positions``, different functions of the position use different columns of the
-    position embeddings. Programs that differ only in functions of the position then have the same
-    slots.
+    position embeddings. Programs that differ only in functions of the position then usually have the
+    same slots.
     """
     lowering = _Lowering(times, roles, label, share_positions=share_positions)
     network = lowering.network(root)
@@ -252,7 +254,7 @@ class _Lowering:
         self._embedding = Embedding(share_positions=share_positions)
         self.embeds: dict[Signal, dict[Node, None]] = {}
         self._heads = Heads(self.linear)
-        # A sink is needed to count and for selectors that may be empty. A decoder has a begin marker.
+        # A sink is needed for widths and for selectors that may be empty. A decoder has a begin marker.
         causal = self.known.target.causal
         self.sink = causal or any(self._needs_sink(node) for node in schedule.order)
         #: The sublayers in which some head attends to all positions except the sink.
@@ -275,7 +277,7 @@ class _Lowering:
         return network
 
     def holds(self) -> dict[Signal, Node]:
-        """Return the s-op that each signal represents.
+        """Return the s-op that each signal of a head, a unit or a real-valued token represents.
 
         An attention weight represents the count that is computed from this weight.
         """
@@ -295,8 +297,8 @@ class _Lowering:
         """Return whether the head that counts a width or a length also attends to the sink.
 
         A width is always counted with the sink, since this needs no additional signal. The length is
-        counted by an existing head that attends everywhere, if there is one. With hidden units, the
-        length is counted without the sink, since tables are chosen before the heads.
+        counted by a head of the same sublayer that attends everywhere, if there is one. With hidden
+        units, the length is counted without the sink, since tables are chosen before the heads.
         """
         if self.roles.counted(node).op != "length":
             return True
@@ -454,9 +456,9 @@ class _Lowering:
         self._heads.move(value, scores, sink, time, label, selector, node)
 
     def _default(self, node: Node) -> float:
-        """Return the value that an aggregate reads at the sink.
+        """Return the number that an aggregate reads at the sink.
 
-        The value is the default of the aggregate, or 0 if its selector is never empty.
+        This number encodes the default of the aggregate, or 0 if its selector is never empty.
         """
         default = node.default
         if not self.known.selectors.may_be_empty(node.inputs[0]):

@@ -1,9 +1,9 @@
 """Determine the role of each s-op in the network.
 
 An s-op is a function of the position or of the token, a linear combination, the output of a head, or a
-function computed by a feed-forward. Symbolic feed-forwards compute any function (:class:`Roles`). In
-networks of hidden units, every function is a gate (``gate_roles.py``). Roles also determine which other
-s-ops an s-op reads, for scheduling and lowering.
+function computed by a feed-forward. Symbolic feed-forwards compute functions as instructions
+(:class:`Roles`). In networks of hidden units, every function is a gate (``gate_roles.py``). Roles also
+determine which other s-ops an s-op reads, for scheduling and lowering.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Roles:
     known: Known
     #: S-ops that are looked up by their sources, since their inputs may have errors in the network.
     tabled: frozenset[Node] = frozenset()
-    #: Discontinuous s-ops that cannot be looked up, so that their value depends on rounding.
+    #: Discontinuous s-ops that cannot be looked up, so that their value may depend on rounding.
     rounded: tuple[Node, ...] = ()
     _roles: dict[Node, Role] = field(default_factory=dict)
     _reads: dict[Node, list[Node]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Roles:
         return Role.LINEAR if self._linear(node) else Role.FUNCTION
 
     def _needs_table(self, node: Node) -> bool:
-        """Return whether an operation cannot be computed from its inputs in floating point."""
+        """Return whether an operation is looked up by its sources, not computed from its inputs."""
         if node.op == "lookup":
             column = self.values.table(node)
             return column is not None and column.sources != (node,)
@@ -220,7 +220,8 @@ def exact_roles(root: Node, known: Known) -> Roles:
     """Return the roles of a program's s-ops with symbolic feed-forwards.
 
     If a discontinuous s-op reads a number that may have an error (``exactness.py``), it becomes a table
-    over its sources. S-ops whose values heads move to such a source also become tables.
+    over its sources, if there is such a table. S-ops with possible errors whose values heads move to
+    such a source also become tables.
     """
     exactness = Exactness(known.target, known.values, known.selectors)
     tabled: set[Node] = set()
@@ -264,7 +265,10 @@ def _has_sources(node: Node, known: Known) -> bool:
 
 
 def _reachable(root: Node, known: Known) -> Iterator[Node]:
-    """Yield every s-op of the program and of the scores of its selectors."""
+    """Yield the s-ops of the program and of the scores of its selectors.
+
+    Scores of aggregates that are tables over position and length are omitted.
+    """
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()

@@ -37,12 +37,12 @@ class Curve:
     slope: Callable[[Vector], Vector]
     #: The point with a given slope, on the right (+1) or on the left (−1) of 0.
     where: Callable[[Vector, float], Vector]
-    #: ∫√|f″| and its inverse, on one side of 0.
+    #: ∫√|f″|, up to a factor, and its inverse, on one side of 0.
     measure: Callable[[Vector], Vector]
     unmeasure: Callable[[Vector], Vector]
-    #: The open interval of valid arguments; ``sqrt`` also accepts 0.
+    #: The open interval of valid arguments; ``sqrt`` also accepts 0, and ``reciprocal`` does not.
     domain: tuple[float, float] = (-math.inf, math.inf)
-    #: Whether the curvature changes sign at 0.
+    #: Whether the curvature changes sign at 0, where the function is defined.
     turns_at_zero: bool = False
     #: +1 if the function is convex for x > 0, −1 if it is concave.
     curvature: int = 1
@@ -287,7 +287,8 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
 def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
     """Approximate exp on [low, high] within a *relative* error, by segments of equal width.
 
-    On a segment [t, t + h], the ratio of the chord to exp is maximal at a point that depends only on h.
+    On a segment [t, t + h], the ratio of the chord to exp is maximal at a distance from t that depends
+    only on h.
     """
     _require_inside(CURVES["exp"], low, high)
     high = max(high, low + 1e-9)

@@ -1,9 +1,10 @@
 """Determine the roles of s-ops in a network of hidden units, in which every function is a gate.
 
-Each s-op becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops:
+Each function becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops:
 
-- An s-op with finitely many values becomes a table (``tables.py``). The table is indexed by its sources
-  (position, token and attention results) if these have few combinations, otherwise by its inputs.
+- An s-op with finitely many values usually becomes a table (``tables.py``). The table is indexed by its
+  sources (position, token and attention results) if these have few combinations, otherwise by its
+  inputs.
 - Functions of real numbers are described in ``reals.py``.
 
 A head counts by the *share*, the attention weight of a single key: 1/(1 + width) or 1/length. The share
@@ -61,7 +62,7 @@ _MAX_SQUARE = 256
 
 
 def _shallowest(node: Node, by_sources: Lookup | None, by_inputs: Lookup | None) -> Lookup | None:
-    """Return the table that saves layers, or None if no table is to be used."""
+    """Return the table to use, preferably a table that saves layers; None if no table is to be used."""
     if by_sources is not None and _is_short(by_sources):
         return by_sources
     bends = node.op in ("maximum", "minimum", "absolute")
@@ -83,9 +84,10 @@ class GateRoles(Roles):
     #: S-ops that are replaced by linear combinations, and s-ops that are gates.
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
-    #: Codes on a grid and digits of factors, each with the text of the s-op for which it was made.
+    #: Codes on a grid, digits of factors and masked numbers, each with the text of the s-op for which
+    #: it was made.
     _made_for: dict[Node, str] = field(default_factory=dict)
-    #: Digits of factors and masked numbers, each with its name and the product for which it was made.
+    #: Digits of factors and masked numbers, each with its name and the s-op for which it was made.
     _digits: dict[Node, tuple[str, Node]] = field(default_factory=dict)
     #: For each s-op, whether the network may compute it with an error.
     _off: dict[Node, bool] = field(default_factory=dict)
@@ -95,7 +97,7 @@ class GateRoles(Roles):
     _rounded_sums: frozenset[Node] = frozenset()
     #: Estimated numbers of hidden units, for minimising them.
     _sizes: dict[Node, float] = field(default_factory=dict)
-    #: S-ops for which the gate with the fewest hidden units is not the default.
+    #: S-ops that are computed in another way than by default, to use fewer hidden units.
     _departing: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -131,7 +133,7 @@ class GateRoles(Roles):
         Later assignments round more of the integers in scores, which needs a separate layer. Hard
         attention needs exact ties between keys, and a softmax that approximates hard attention
         amplifies errors of scores. If only one key is selected, the error only needs to be smaller than
-        the gap.
+        half of the gap.
         """
         selectors = [
             self.counted(node).inputs[0]
@@ -176,7 +178,10 @@ class GateRoles(Roles):
         return new
 
     def _is_off(self, node: Node) -> bool:
-        """Return whether the network may compute an s-op with an error other than rounding."""
+        """Return whether the network may compute an s-op with an error.
+
+        Rounding errors of embeddings, of linear combinations and of most gates are ignored.
+        """
         for below in postorder(node, into=lambda n: n not in self._off):
             if below not in self._off and sort_of(below) is Sort.SOP:
                 # Roles are determined in postorder, so that a role depends only on existing roles.
@@ -193,9 +198,9 @@ class GateRoles(Roles):
         return self._off[node]
 
     def _may_be_off(self, node: Node, off: Mapping[Node, bool]) -> bool:
-        """Return whether the network may compute an s-op with an error.
+        """Return whether the network may compute an s-op with an error, as :meth:`_is_off` defines.
 
-        ``off`` contains the result for each input of the s-op.
+        ``off`` contains the result for each s-op that this s-op reads.
         """
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
@@ -213,7 +218,10 @@ class GateRoles(Roles):
                 return approximates or any(off[below] for below in self.reads(node))
 
     def _gates(self, scored: Iterable[Node]) -> Iterator[Node]:
-        """Yield the gates among these s-ops, also in linear combinations and in values of heads."""
+        """Yield the gates among these s-ops, also in linear combinations and in values of heads.
+
+        Linear combinations that are rounded sums of integers are also yielded.
+        """
         stack, seen = list(scored), set[Node]()
         while stack:
             node = stack.pop()
@@ -273,7 +281,7 @@ class GateRoles(Roles):
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
     def made_for(self, node: Node) -> str | None:
-        """Return the text of the s-op for which a code or a digit was made; None for other s-ops."""
+        """Return the text of the s-op for which this class made ``node``; None for other s-ops."""
         text = self._made_for.get(node)
         factors = {abbreviate(digit): abbreviate(sop) for digit, (_, sop) in self._digits.items()}
         return text if text is None else factors.get(text, text)
@@ -341,7 +349,7 @@ class GateRoles(Roles):
         return recipe
 
     def _computed(self, node: Node) -> Linear | Recipe | None:
-        """Return the gate that computes an operation on numbers without a table, or None."""
+        """Return the gate or combination that computes an operation without a table, or None."""
         comparison = OPERATIONS[node.op].group == "comparison"
         if not comparison and node.op not in _COMPUTED:
             return None
@@ -421,8 +429,9 @@ class GateRoles(Roles):
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
         """Return the product that computes a sum over keys, without a table of all products.
 
-        Return None for other s-ops. If the s-op rounds the product, also return the product: the
-        difference is within the bound on the rounding error of dense execution.
+        Return None for other s-ops, and if a small table needs fewer units. If the s-op rounds the
+        product, also return the product: the difference is within the bound on the rounding error of
+        dense execution.
         """
         product = self.values.product_of_sum(node)
         if product is None:
@@ -459,7 +468,10 @@ class GateRoles(Roles):
         return scaled
 
     def _kept(self, node: Node) -> Linear | Recipe:
-        """Return the gate of a kept s-op, which hidden units compute even if the table is linear."""
+        """Return the gate of a kept s-op, which hidden units compute even if the table is linear.
+
+        A constant is returned as a linear combination.
+        """
         table = self._by_sources(node)
         assert table is not None
         recipe = self._looked_up(table)
@@ -473,7 +485,7 @@ class GateRoles(Roles):
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
     def _looked_up(self, table: Lookup, *, exact: bool = False) -> Linear | Recipe:
-        """Return the gate of a table.
+        """Return the gate of a table, or a linear combination.
 
         If the rounding error of units would be too large, an additional gate first rounds the code to a
         grid. With ``exact``, no rounding error is allowed.

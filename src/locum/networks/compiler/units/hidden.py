@@ -18,12 +18,12 @@ from locum.networks.compiler.units.curves import PiecewiseLinear, UnitsError
 
 #: The maximum of |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
-#: Sharpness of units that only move or erase a number. A large sharpness changes only tiny numbers: for
+#: Sharpness of GELU units that erase a slot. A large sharpness changes only tiny numbers: for
 #: hard heads, ties and erased slots must be exact. Softmax heads do not distinguish 2⁻¹¹⁰ from 0, and
 #: their network may be converted to float32, which has no numbers above 2¹²⁸.
 SHARP = {"float64": 2.0**400, "float32": 2.0**50}
 SHARP_SOFTMAX = 2.0**64
-#: Maximum sharpness; its product with an input must be finite.
+#: Maximum sharpness for a curve; its product with an input must be finite.
 SHARPEST = 2.0**500
 
 
@@ -56,7 +56,8 @@ class Hidden:
     bias: Vector
     out: Vector
     constant: float
-    #: Bound on the error of the gate for exact arguments, without rounding errors.
+    #: Bound on the error of the gate for exact arguments, without rounding errors. The bound is
+    #: relative for a gate with ``relative``.
     error: float
     how: str
     gate: Vector | None = None
@@ -64,12 +65,13 @@ class Hidden:
     #: Whether the units are also active at the sink, where their arguments are 0. Otherwise, only the
     #: constant is written there.
     open_at_sink: bool = False
-    #: Minimum and maximum of the output for any input; None if the output is unbounded.
+    #: Bounds of the output for any argument within its range; for some gates, also for other arguments.
+    #: None if no bounds are known.
     limits: tuple[float, float] | None = None
     #: A bound on Σ |out|·activation. The rounding error of the sum is proportional to this bound.
     weight: float = 0.0
     #: A bound on Σ |out|·(|pre|·|x| + |bias|) over units that are active at the same time. The rounding
-    #: error of their pre-activations is proportional to this bound. None: equal to ``weight``.
+    #: error of their pre-activations is proportional to this bound. None: ``weight`` bounds the sum.
     reading: float | None = None
     #: Maximum number of units that are active at the same time; None for all.
     active: int | None = None
@@ -129,10 +131,10 @@ def power_of_two(at_least: float) -> float:
 def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector, Vector, float]:
     """Return a piecewise-linear function as ridges and a constant.
 
-    The ridges are arrays (direction, knot, coefficient). The ridges point away from an anchor, where
-    the function is flattest, so that coefficients on either side rarely change sign and cancel. With
-    ``steps``, the coefficients always cancel. In this case, the anchor is the knot with the smallest
-    sums.
+    The ridges are arrays (direction, knot, coefficient). The ridges point away from an anchor, so that
+    coefficients on either side rarely change sign and cancel. The anchor is the turning point if there
+    is exactly one, and otherwise the flatter end. With ``steps``, the coefficients always cancel. In
+    this case, the anchor is the knot with the smallest sums.
     """
     knots, values = line.knots, line.values
     slopes = np.diff(values) / np.diff(knots)
@@ -156,7 +158,7 @@ def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector
 
 
 def _balanced_anchor(knots: Vector, sizes: Vector) -> int:
-    """Return the knot that minimises the larger of the sums of ridges to the left and to the right."""
+    """Return the index of the knot that minimises the larger sum of ridges, left or right."""
     left = np.cumsum(sizes * (knots - knots[0]))
     right = np.cumsum((sizes * (knots[-1] - knots))[::-1])[::-1]
     return int(np.argmin(np.maximum(left, right)))

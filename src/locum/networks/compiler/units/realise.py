@@ -2,7 +2,8 @@
 
 The inputs are a gate, the type of hidden units, and facts about the arguments of the gate. The output
 is the hidden units and a bound on their error. An error of an argument is propagated
-(``bounds/fitting.py``), or removed if the gate is constant around every possible value of the argument.
+(``bounds/gate_bounds.py``), or removed if the gate is constant around every possible value of the
+argument.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ from locum.text import at_most
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
     """Return units that compute x if the mask c is 1, and 0 if c is 0.
 
-    ReLU units compute relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), where B exceeds all |x|. GELU units
-    compute the same expression with GELU. A gated unit computes relu(c)·x.
+    ReLU units compute relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), where B exceeds all |x|. If x has
+    only one sign, one of these terms is omitted. GELU units compute both terms with GELU. A gated unit
+    computes relu(c)·x.
     """
     if kind == "glu":
         return Hidden(
@@ -321,10 +323,10 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
 def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector]:
     """Return the knots and heights of the line through the points of a table.
 
-    Between two keys, the line rises over a power of two. Tables of integers with integer keys are then
-    computed without rounding, even if keys are far apart. With ``alike``, all rises have the same
-    width. All slopes are then multiples of one number, so larger sums are exact, but slopes amplify
-    errors of the argument.
+    Between two keys with different values, the line rises over a distance that is a power of two.
+    Tables of small integers with integer keys are then computed without rounding, even if keys are far
+    apart. With ``alike``, all rises have the same width. Larger sums are then exact, but steeper slopes
+    amplify errors of the argument.
     """
     gaps = np.diff(keys)
     rise = 2.0 ** np.floor(np.log2(np.full_like(gaps, gaps.min()) if alike else gaps))

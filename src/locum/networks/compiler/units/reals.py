@@ -3,10 +3,10 @@
 - ``a if c else b`` is the sum of a where c is true, and b where c is false.
 - ``max(a, b)`` is b + max(a − b, 0).
 - a / b is a·(1/b), and exp(z) / b is exp(z − log b), without a product of numbers with a wide range.
-- Comparisons are ramps. The width of a ramp follows from the declared separation, or from the possible
-  values of the compared s-ops.
+- Comparisons are computed by ramps. The width of a ramp follows from the declared separation, or from
+  the possible values of the compared s-ops.
 
-:class:`CompileError` is raised for other operations.
+:class:`CompileError` is raised for operations that hidden units cannot compute.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RealFunctions:
     #: exponentials.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
-    #: Exponentials of a softmax: exp(z − log b), by z and log b.
+    #: For each exponential exp(z − log b) of a softmax: z and log b.
     _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
     @property
@@ -139,11 +139,12 @@ class RealFunctions:
         return Recipe((term(a), term(b)), Product, approximates=approximates)
 
     def scaled(self, a: Node, b: Node) -> Linear | None:
-        """Return n·x, for an integer n, as a weighted sum of x masked by each binary digit of n.
+        """Return n·x, for an integer n, as a weighted sum of x and of x masked by digits of n.
 
-        A mask is x if the digit is 1, and 0 otherwise. Compared with a product by ReLU units, masks
-        have smaller rounding errors and need fewer units. Return None if no factor is an integer with
-        few values, or if units multiply almost exactly.
+        The digits are the digits of n minus the minimum of n. Their weights are powers of two, except
+        for the weight of the first digit. A mask is x if the digit is 1, and 0 otherwise. Compared with
+        a product by ReLU units, masks have smaller rounding errors and need fewer units. Return None if
+        no factor is an integer with few values, or if units multiply almost exactly.
         """
         target = self.known.target
         if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
@@ -220,7 +221,10 @@ class RealFunctions:
         return term(build("multiply", a, build("divide", ONE, b)))
 
     def _greatest_log(self, a: Node, b: Node) -> float:
-        """Return the log of the maximum of a/b if b is a sum with the term a; otherwise infinity."""
+        """Return the log of the maximum of a/b if b is a multiple of a mean of values of a.
+
+        Return infinity if this form of b, or the maximum, is not known.
+        """
         mask, total = _unmasked(b, otherwise=None)
         factor = 1.0
         while total.op == "multiply" and (number := self.number(total.inputs[0])) is not None:
@@ -277,9 +281,9 @@ class RealFunctions:
         return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), approximates=True)
 
     def _apart(self, a: Node, b: Node) -> float | None:
-        """Return the minimum distance of different values of two s-ops; None if it is unknown.
+        """Return a lower bound on the distance of different values of two s-ops; None if it is unknown.
 
-        The distance is declared as the separation, or derived from possible values.
+        The distance follows from the declared separation or from possible values.
         """
         if self.known.target.separation is not None:
             # Compared numbers are equal or differ by at least the separation. Rewritten comparisons

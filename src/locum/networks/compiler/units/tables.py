@@ -2,7 +2,8 @@
 
 Several arguments are combined into one *code*: a linear combination with factors so large that
 different combinations of values have different sums. The inputs are s-ops and their values. The result
-is a :class:`Recipe` for a gate, or a linear combination if no gate is needed.
+is a :class:`Lookup`, which is converted to a :class:`Recipe` for a gate, or to a linear combination if
+no gate is needed.
 """
 
 from __future__ import annotations
@@ -107,7 +108,10 @@ class Lookup:
 
     @property
     def grid_steps(self) -> float:
-        """Number of grid steps per unit; different keys are at least eight steps apart."""
+        """Number of grid steps per unit.
+
+        Adjacent keys with different values are at least eight steps apart.
+        """
         return float(2.0 ** math.ceil(math.log2(8 / self.apart)))
 
     def on_grid(self, code: Node, scale: float) -> Recipe:
@@ -118,7 +122,8 @@ class Lookup:
     def recipe(self) -> Linear | Recipe:
         """Return the gate of the table, or a linear combination.
 
-        A table that is a linear function of its code with an integer slope needs no units.
+        Raise CompileError if different arguments have the same key. A table that is a linear function
+        of its code with an integer slope needs no units.
         """
         at, heights = self.keys, self.values
         if self.merged:
@@ -158,8 +163,9 @@ def lookup(
     """Return the table of an s-op over the s-ops ``by``.
 
     ``values`` contains the value for each combination of ``domains``, the possible values of ``by``.
-    The s-ops ``by`` are the digits of the code. Of the orders of digits with the best precision, the
-    order with the fewest steps is used. ``off`` means that arguments may have errors.
+    The s-ops ``by`` are the digits of the code. Up to four digits are tried in all suitable orders. Of
+    the orders with the best precision, the order with the fewest steps is used. ``off`` means that
+    arguments may have errors.
     """
     check_time(node)
     where = abbreviate(node)

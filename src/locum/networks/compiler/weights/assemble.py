@@ -1,7 +1,7 @@
 """Assemble the weights of a network.
 
 Forms become columns of matrices, signals become slots, and constants become biases. The inputs are the
-network with its slots, and a function that makes its feed-forwards. The result is :class:`Weights`.
+network with its slots and its hidden units. The result contains :class:`Weights` and the circuit.
 """
 
 from __future__ import annotations
@@ -248,7 +248,8 @@ class Assembly:
     def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
         """Set the score of the sink.
 
-        In a tie, this score equals the score of a selected key. Otherwise, it is half a gap lower.
+        In a tie, this score equals the score of a selected key. Otherwise, it is 1/2, which is half a
+        gap, below the lowest score of a selected key.
         """
         assert stream.sink_slot is not None
         place = len(head.keys)

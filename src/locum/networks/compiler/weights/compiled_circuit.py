@@ -1,7 +1,8 @@
 """Describe a compiled network as a circuit of nodes and edges.
 
-Nodes are heads, units and slots. An edge is a signal that one node writes and another node reads.
-Operations that erase slots or mark the sink are omitted, since they are not part of the computation.
+Nodes are embedding columns, heads and their parts, units, slots and the output. An edge is a signal
+that one node writes and another node reads. Operations that erase slots or mark the sink are omitted,
+since they are not part of the computation.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
     """Return the s-ops that bypass each s-op, and the s-ops that bypass its share of attention.
 
     An s-op bypasses the intermediate s-ops of its expression, between itself and the s-ops that the
-    network reads to compute it. The network then computes the s-op independently of the parts that
+    network reads to compute it. The network may then compute the s-op independently of the parts that
     compute the intermediate s-ops. The keys of the result are pairs of an s-op and a boolean, which is
     true for the share of attention.
     """

@@ -1,7 +1,8 @@
 """Estimate the size of a network before it has weights, and compare it with the option ``limit``.
 
 Before hidden units are chosen, each table counts with its minimum number of hidden units: the number of
-bends of its line. Afterwards, the numbers of hidden units are known.
+bends of its line. Each other gate counts as one unit. Afterwards, the numbers of hidden units are
+known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Read forms from the slots of the residual stream, and decode outputs.
 
-Every matrix also acts on the sink token. The sink attends only to itself, so its value in each slot is
-known. A form can therefore be made to read 0, or a default, at the sink. For this purpose, a multiple
-of the last slot ``is_sink``, which is 1 at the sink and 0 elsewhere, is added to the form.
+If a network has a sink token, its matrices also act on the sink. The sink attends only to itself, so
+its value in each slot is known. A form can therefore be made to read 0, or a default, at the sink. For
+this purpose, a multiple of the last slot ``is_sink``, which is 1 at the sink and 0 elsewhere, is added
+to the form.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Stream:
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
         """Return a form as a column of weights and a bias.
 
-        If ``at_sink`` is given, the column yields this number at the sink.
+        If ``at_sink`` is given, the column and the bias yield this number at the sink.
         """
         column = np.zeros(self.width)
         for slot, coefficient in self.slots.read(form).items():
@@ -142,7 +143,8 @@ def categories(root: Node, known: Known) -> dict[float, Atom] | None:
     """Return the possible outputs, by the numbers that encode them.
 
     Return None if the output is decoded as a number. This is the case if there are many possible
-    outputs, floats or large integers, unless an output is a string.
+    outputs, floats or large integers, unless an output is a string. Raise CompileError if the logits of
+    strings could not be distinguished, or if the output is always undefined.
     """
     values = known.values.finite(root)
     if values is None:

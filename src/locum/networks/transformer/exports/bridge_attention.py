@@ -3,7 +3,7 @@
 The native bridge computes attention in one module, without ``hook_q_input``, ``hook_k_input``,
 ``hook_v_input`` and ``hook_result``. Methods such as edge attribution patching need these hooks. If
 ``set_use_split_qkv_input``, ``set_use_attn_in`` or ``set_use_attn_result`` is enabled,
-:class:`SplitAttention` computes the same attention with these hooks, head by head. Import this module
+:class:`SplitAttention` computes the same attention with these hooks. Import this module
 only with TransformerLens 4.
 
 ``hook_mlp_in`` of the bridge is the residual stream itself, so its gradient would include all later

@@ -6,15 +6,14 @@ input, whereas Locum adds ``b_in`` before. Since TransformerLens 4.0, neither th
 the unembedding has biases. The export therefore adds a last slot to the residual stream, which is
 always 1, and reads these biases from this slot. The other slots keep their order.
 
-In a network with layer norms, an extra slot would change the variance. A normalised stream divided by w
-sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1 in this direction, and ``W_U``
-reads the bias from it.
+In a network with layer norms, an extra slot would change the variance. Before its bias is added, a
+normalised stream divided by w sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1
+in this direction, and ``W_U`` reads the bias from it.
 
 The sink becomes a separate token, the last row of W_E, and inputs begin with it. Numbers are not ids,
 so the input of a model on numbers is the residual stream: ``hooked(inputs, start_at_layer=0)``.
 
-The tests cover TransformerLens 3.9.0 (``HookedTransformer``) and 4.3.0 (``TransformerBridge``) in
-``tests/transformer/test_lens.py``.
+``tests/transformer/test_lens.py`` tests the export with the installed version of TransformerLens.
 """
 
 from __future__ import annotations
@@ -199,8 +198,9 @@ def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> No
 
 
 def _kind(weights: Weights) -> str | None:
-    """Return the kind of all feed-forwards; raise ``CompileError`` for kinds that TransformerLens
-    lacks.
+    """Return the kind of all feed-forwards, or None if there are no feed-forwards.
+
+    Raise ``CompileError`` for heads and feed-forwards that TransformerLens does not support.
     """
     weights.require_soft("TransformerLens")
     kinds = weights.feed_forwards

@@ -3,7 +3,7 @@
 The input of the graph is ``inputs`` [batch, position]: token ids (int64), or numbers, as returned by
 ``model.encode``. The output is ``logits`` [batch, position, d_vocab_out], which ``model.decode``
 accepts. The batch and position sizes are dynamic. Hard heads are computed by a maximum, an equality and
-a mean. Initialisers have the names of :meth:`Weights.named`.
+a mean. The initialisers of the weights have the names of :meth:`Weights.named`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,10 @@ def _exact(build: Graph, a: str, b: str) -> str:
 
 
 def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
-    """Return the C remainder of ``a`` and ``b``, and where its sign differs from the sign of ``b``."""
+    """Return the C remainder of ``a`` and ``b``, and where its sign is not the sign of ``b``.
+
+    Remainders of 0 have no sign.
+    """
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
     signs = build.op("Xor", build.op("Less", rest, zero), build.op("Less", b, zero))
@@ -205,7 +208,8 @@ def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
     return rounded
 
 
-#: Operations that need several ONNX operators. Each other operation has one operator in ``MEANINGS``.
+#: Operations without a single equivalent ONNX operator. The other operations, except ``member``, have
+#: such an operator in ``MEANINGS``.
 SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
     "modulo": _modulo,
@@ -321,7 +325,7 @@ def _embedded(build: Graph, config: Config, weights: Weights) -> str:
 
 
 def _with_sink(build: Graph, name: str) -> str:
-    """Insert a row of zeros before the first position of a tensor [batch, position, …]."""
+    """Insert a row of zeros before the first position of a tensor [batch, position, number]."""
     return build.op("Pad", name, build.whole([0, 1, 0, 0, 0, 0]), build.number(0))
 
 

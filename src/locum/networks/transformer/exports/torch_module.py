@@ -15,7 +15,7 @@ hooks precede the layer norm.
 :class:`StockEncoder` and :class:`StockDecoder` consist of stock PyTorch layers and compute the same
 results. Stock layers require the same number of heads in all layers, d_model = heads × head_dim, scores
 divided by √head_dim, and norms. Therefore d_model is padded, absent heads and sublayers are zeros, W_Q
-is multiplied by √head_dim, and each norm is replaced by an identity.
+and b_Q are multiplied by √head_dim, and each norm is replaced by an identity.
 
 PyTorch's fast path for inference would read the weights of the norms. PyTorch uses this path only if
 both norms of a layer have the same ``eps``, so the two identities have different values.
