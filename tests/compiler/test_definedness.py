@@ -52,6 +52,8 @@ PARTIAL: dict[str, SOp] = {
         locum.select(tokens, tokens, lambda k, q: k <= q, over=([0, 1], [0, 1]))
     ),
     "a product with 0": 0 * lookup(ONES, {0: 3, 1: 2}),
+    "a product beyond floats": (ONES * 10**400) * 0.5 > 0,
+    "a sum beyond floats": (ONES * 10**400) + 0.5 > 0,
     "a division by a count": 6 / (ONES - 1),
     "a remainder by a count": 7 % ONES,
     "a logarithm of a count": 0 * log(ONES),

@@ -2,11 +2,11 @@
 
 ``compiling.py`` calls the stages, which are in separate folders:
 
-- ``program`` analyses the program.
+- ``program`` normalises and analyses the program.
 - ``scoring`` expresses selectors as attention scores q·k.
 - ``network`` creates heads and feed-forwards without weights.
 - ``units`` implements functions by hidden units.
-- ``bounds`` bounds the errors.
+- ``bounds`` chooses hidden units and bounds the errors.
 - ``weights`` creates the matrices.
 """
 

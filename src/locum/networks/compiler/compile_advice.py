@@ -3,7 +3,7 @@
 A change is either another option or another form of a mean. For example,
 ``aggregate(select(tokens, "+", "=="), indices)`` is the position of the only "+". On inputs with
 several "+", the value is a mean, and there may be too many fractions for hidden units to distinguish.
-Errors recommend only changes with which the program was compiled successfully.
+This module recommends only changes with which the program was compiled successfully.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from locum.networks.compiler.program.assumed_inputs import selected_tokens
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
 
-#: Maximum length of an s-op's text in an error.
+#: Maximum length of an s-op's text in an error about means. Longer texts are abbreviated.
 _LONGEST = 200
 #: CPU time in seconds after which no further options are tried.
 SECONDS = 4.0
@@ -36,7 +36,7 @@ _LEAST = 0.5
 _MORE = 0.08
 #: Minimum length that is recommended, since programs on one token are trivial.
 _SHORTEST = 2
-#: Largest tolerance that is recommended.
+#: Largest error bound for which a tolerance is recommended.
 _MAX_TOLERANCE = 0.1
 
 
@@ -79,7 +79,7 @@ def find_length(target: Target, compiled: Callable[[Target], object]) -> str:
 
 
 def _lengths(target: Target) -> list[int]:
-    """Return the smaller lengths that are tried, in the order in which they are tried."""
+    """Return the smaller lengths that are tried, in decreasing order."""
     if target.fixed or len(target.ranges) > 1:
         return []
     return [length for n in (2, 4) if (length := target.length // n) >= _SHORTEST]
@@ -107,7 +107,10 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
 
 
 def _tolerance(bound: float | None) -> float | None:
-    """Round an error bound up to one significant digit; return None if it is too large to recommend."""
+    """Round an error bound up to one significant digit.
+
+    Return None if there is no positive bound, or if the bound is too large to recommend.
+    """
     if bound is None or not 0 < bound <= _MAX_TOLERANCE:
         return None
     digit = 10.0 ** math.floor(math.log10(bound))
@@ -151,7 +154,7 @@ def explain_means(
 
 
 def _means_of_tokens(target: Target, root: Node) -> dict[Node, Atom]:
-    """Return the aggregates that average numbers over all keys with one token, each with that token."""
+    """Return the aggregates that may average numbers over all keys with one token, with this token."""
     selectors, vocabulary = Selectors(target), target.vocabulary or ()
     means: dict[Node, Atom] = {}
     if not vocabulary:

@@ -1,10 +1,10 @@
 """Limit the resources of a compilation: hidden units, residual width, CPU time and memory.
 
 ``compile(…, limit={"units": …, "width": …, "seconds": …, "memory": …})`` sets the limits. The compiler
-estimates sizes before it creates weights, and checks the size of large arrays before it allocates them
-(:func:`require_size`). Stages call :func:`check_time` between steps, so a compilation exceeds the time
-limit by at most one step. Costs are attributed to the s-op of the program for which a step is done
-(:func:`claim`). Errors name the s-op with the highest costs.
+estimates sizes before it creates weights, and raises an error if a size exceeds its limit
+(:func:`require_size`). Stages call :func:`check_time` between steps, so a stage exceeds the time limit
+by at most one step. Costs are attributed to the s-op of the program for which a step is done
+(:func:`claim`). Errors name the s-op with the highest costs, if the costs of s-ops are known.
 
 >>> with compile_within(read_limit({"memory": 1000})):
 ...     require_size("memory", 2000)
@@ -70,7 +70,7 @@ def read_limit(value: Any) -> Limit:
 class LimitExceededError(CompileError):
     """Raised if a compilation exceeds one of the limits.
 
-    ``resource`` is the name of the limit. ``found`` states the limit and the actual amount.
+    ``resource`` is the name of the limit. ``found`` states the limit, and the amount if it is known.
     """
 
     def __init__(self, found: str, where: str, resource: str, instead: str = "") -> None:
@@ -105,7 +105,7 @@ class _Meter:
         self.owners: dict[Node, Node] = {}
 
     def exceeded(self, resource: str, got: str, costs: Mapping[Node, float]) -> LimitExceededError:
-        """Return the error for an exceeded limit, naming the s-op with the highest costs."""
+        """Return the error for an exceeded limit, naming the s-op with the highest costs, if any."""
         by_owner: dict[Node, float] = {}
         for node, cost in costs.items():
             owner = self.owners.get(node, node)
@@ -126,7 +126,8 @@ def _written(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-#: Minimum time in seconds between two readings of the CPU time. Each reading is a system call.
+#: Minimum time in seconds between two readings of the CPU time by :func:`check_time`, before the limit
+#: is exceeded. Each reading is a system call.
 _TICK = 0.001
 
 _meter: ContextVar[_Meter | None] = ContextVar("meter", default=None)
@@ -134,7 +135,10 @@ _meter: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def compile_within(limit: Limit) -> Iterator[None]:
-    """Apply limits to all compilations inside the ``with`` statement."""
+    """Apply limits to the code inside the ``with`` statement.
+
+    Inside a nested ``with`` statement of this kind, only the limits of that statement apply.
+    """
     token = _meter.set(_Meter(limit))
     try:
         yield
@@ -198,7 +202,7 @@ def owners() -> Mapping[Node, Node]:
 
 
 def work_on(node: Node) -> None:
-    """Attribute the costs of all following steps that do not name an s-op to ``node``."""
+    """Attribute the time of steps that do not name an s-op to ``node``, until the next call."""
     meter = _meter.get()
     if meter is not None:
         meter.current = node
@@ -207,7 +211,8 @@ def work_on(node: Node) -> None:
 def check_time(node: Node | None = None) -> None:
     """Attribute the time since the last check to an s-op; raise an error if the time limit is exceeded.
 
-    Without ``node``, the time is attributed to the s-op given to :func:`work_on`.
+    Without ``node``, the time is attributed to the s-op given to :func:`work_on`. Unless the limit is
+    already exceeded, calls that follow the last check by less than ``_TICK`` seconds have no effect.
     """
     meter = _meter.get()
     if meter is None:
@@ -226,7 +231,7 @@ def check_time(node: Node | None = None) -> None:
 def require_size(resource: str, size: float, costs: Callable[[], Mapping[Node, float]] = dict) -> None:
     """Raise an error if ``size``, a number of units, slots or bytes of memory, exceeds the limit.
 
-    ``costs`` returns the share of each s-op in the size.
+    ``costs`` returns the costs of each s-op, which determine the s-op that the error names.
     """
     meter = _meter.get()
     bound = None if meter is None else meter.limit[resource]

@@ -49,7 +49,7 @@ def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
     """Return the report of a compiled network as a JSON-compatible dictionary.
 
     The report describes the scores of heads, hidden units, softmax temperatures, the error bound, and
-    values that depend on rounding. ``fitted`` is None if the network has no bound and no hidden units.
+    values that depend on rounding. ``fitted`` is None if ``bounds.fit`` returned no bounds.
     """
     account: dict[str, Any] = {"attention": _attention(lowered.network), "error_bound": None}
     if fitted is not None:
@@ -60,7 +60,7 @@ def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
 
 
 def _attention(network: Network) -> list[dict[str, Any]]:
-    """Report the selector, the type of scores and the sink of each head."""
+    """Report the selector, the scores, the sink and the number of values of each head."""
     return [
         {
             **_place((head.time - 1) // 2, "attn"),
@@ -110,9 +110,9 @@ def _place(layer: int, half: str) -> dict[str, Any]:
 
 
 def _plain(temperature: Temperature) -> dict[str, float | None]:
-    """Return the fields of a softmax temperature as plain numbers; infinite values become None.
+    """Return the fields of a softmax temperature as plain numbers; infinities and NaN become None.
 
-    JSON has no infinity.
+    JSON has neither.
     """
     return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
 
@@ -125,7 +125,8 @@ def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
     return counts
 
 
-#: Maximum error for which the compiler does not try a deeper network.
+#: Maximum error for which the compiler does not try a deeper network, with ``prefer="exact"`` and
+#: without a tolerance.
 _QUIET = 1e-6
 
 
@@ -136,14 +137,14 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     names: Mapping[Any, str] | None = None,
     **options: Any,
 ) -> CompiledTransformer:
-    """Compile a program to the weights of a transformer: heads, and feed-forwards of hidden units.
+    """Compile a program to the weights of a transformer: heads and feed-forwards.
 
     ``options`` are the fields of :class:`Target`: ``length`` (number of tokens of the longest input),
     ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and optional fields. Hidden units
     are ReLU by default. ``feed_forward`` may be "gelu", "glu" or "exact" (symbolic feed-forwards,
     executed as code). ``name`` is the name of the network. ``names`` maps s-ops and selectors of the
     program to names, which label slots, heads and nodes of the circuit. ``s_op.named("name")`` has the
-    same effect.
+    same effect, unless ``names`` contains another name for the s-op.
 
     >>> from locum import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -165,7 +166,8 @@ def compile_traced(
 ) -> tuple[CompiledTransformer, Trace]:
     """Compile a program as :func:`compile` does, and return the network and its trace.
 
-    The trace lists the nodes of the program that each slot and each head implements.
+    The trace lists the nodes of the program that each slot and each head implements. Here, ``names``
+    maps nodes to names, and names given by ``.named()`` are not used.
     """
     root = node_of(source)
     made = make(Target.read(**options), root, name or abbreviate(root), names=names)
@@ -174,10 +176,11 @@ def compile_traced(
 
 @np.errstate(all="ignore")
 def count_layers(source: Node | HasNode, **options: Any) -> int:
-    """Return the minimum number of layers of a program's network, without compiling the program.
+    """Return the number of layers of the shallowest network of one kind, without creating weights.
 
-    The compiled network has more layers if the error with this number of layers is too large, or if the
-    compiler chooses a smaller form that is deeper.
+    With ``prefer="small"``, this is a network with smaller forms (``smaller_form.py``), otherwise a
+    network with tables. The compiled network has more layers if the error or the size of this network
+    is too large. The number may also differ if the compiler chooses the other kind.
 
     >>> from locum import select, selector_width, tokens
     >>> alike = selector_width(select(tokens, tokens, "=="))
@@ -207,7 +210,8 @@ def compile_for(
 
     ``softmax_scores`` contains the scores of selectors that represent softmax heads, which RASP cannot
     express. In this case, ``reference`` is the program that defines the meaning of the network.
-    ``names`` may contain nodes that are not in the program.
+    ``names`` may contain nodes that are not in the program. ``share_positions`` is an argument of
+    ``network.lower``.
     """
     return make(
         target, root, name, reference=reference, softmax_scores=softmax_scores, names=names,
@@ -235,7 +239,8 @@ def make(
 ) -> Made:
     """Call all stages of the compiler.
 
-    If the compilation fails, raise an error that recommends options with which the program compiles.
+    If the compilation fails, search for other options or another form of the program with which it
+    succeeds. The raised error recommends them if some are found in time.
     """
 
     def compiled(target: Target, root: Node = root, origins: Origins | None = None) -> Made:
@@ -330,7 +335,7 @@ def _compiled(
 def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
     """Return saved programs that have a value on an input if and only if all ``gaps`` have one.
 
-    Return only ``source``, the saved program itself, if it is shorter.
+    Return only ``source``, the saved program itself, if it is shorter or if a gap has free families.
     """
     if any(node.free for node in gaps):
         return (source,)
@@ -358,13 +363,14 @@ def _shallowest(
 ) -> Candidate | None:
     """Return the network with the fewest layers whose error is small enough.
 
-    If no network is within the limit, return the network with the smallest error. Return None if
-    ``prefer`` is "small" and no s-op has a smaller form.
+    If no error is small enough, return the network with the smallest error. Raise CompileError if every
+    network is too large or is rejected by ``bounds.fit``. Return None if ``prefer`` is "small" and no
+    s-op has a smaller form.
     """
     target = replace(known.target, prefer=prefer)
     exact = known.target.prefer == "exact"
-    # Outputs are decoded to the nearest possible value, so every error that ``fit`` accepts is
-    # harmless.
+    # With ``outputs``, the output is decoded to the nearest possible value, so every error that ``fit``
+    # accepts is harmless.
     harmless = _QUIET if exact else DEFAULT_TOLERANCE if outputs is None else math.inf
     quiet = target.tolerance or harmless
     refused: CompileError | None = None
@@ -408,6 +414,8 @@ def _pass_names_on(names: Mapping[Node, str], roles: Roles, order: Container[Nod
 
 def values_of(source: Node | HasNode, *, vocabulary: Iterable[Atom], length: int) -> tuple[Atom, ...]:
     """Return all possible values of an s-op, or a superset, on inputs of at most ``length`` tokens.
+
+    Raise CompileError if the values cannot be listed.
 
     >>> from locum import indices, length, tokens
     >>> values_of(tokens * 2, vocabulary=[1, 2, 3], length=8)

@@ -5,7 +5,8 @@ A condition is one of the following:
 - a mapping from tokens to counts;
 - a language of :mod:`locum.languages`, or another object with an automaton;
 - an s-op that is true at every position;
-- a pair of such an s-op and a list of example inputs, which are checked.
+- a pair of such an s-op and a list of example inputs, which are checked;
+- a condition that was read before, as an object or as saved data.
 
 A list of conditions requires all of them.
 """
@@ -226,7 +227,10 @@ def _check_examples(
     vocabulary: Sequence[Atom] | None,
     length: int,
 ) -> None:
-    """Raise CompileError if an example violates the condition or is not an input of the network."""
+    """Raise CompileError if an example violates the condition or has no value under the condition.
+
+    The error is also raised for an example that is empty or too long, or that contains unknown tokens.
+    """
     for example in examples:
         if len(example) > length:
             raise CompileError(
@@ -250,7 +254,10 @@ def _check_examples(
 
 
 def _of_program(root: Node, vocabulary: Sequence[Atom] | None) -> InputCondition:
-    """Return the condition that an s-op is true at every position of the input."""
+    """Return the condition that an s-op is true at every position of the input.
+
+    Raise CompileError for a selector, and for an s-op whose values may not be booleans.
+    """
     if sort_of(root) is not Sort.SOP or root.free:
         raise CompileError("inputs: expected an s-op, got a selector or an s-op with free families")
     tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)

@@ -1,8 +1,8 @@
 """Choose between two networks of a program: one with tables, and one with fewer hidden units.
 
-A table over the sources of an s-op is exact and adds few layers, but it may be large. The option
-``prefer`` selects one of the networks. Without this option, the compiler makes both networks and
-compares their numbers of weights.
+A table over the sources of an s-op contains exact values and adds few layers, but it may be large. With
+``prefer="exact"`` or ``feed_forward="exact"``, the compiler makes only the network with tables.
+Otherwise, it makes both networks if possible, and compares their numbers of weights.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from locum.networks.compiler.network.network_lowering import Lowered
 from locum.networks.compiler.target import Target
 from locum.networks.compiler.units.hidden import erasing
 
-#: Without a preference, the network of smaller forms, which may be less exact, is chosen only if two
-#: conditions hold. First, the ratio of its number of weights to the number of weights of the network
-#: with tables is less than ``_WORTH``, or ``_WORTH_DEEPER`` if it has more layers. Second, the ratio of
-#: the numbers of layers is at most ``_DEEPER``.
+#: These numbers apply without a preference, if both networks can be made. The network of smaller
+#: forms, which may be less exact, is then chosen only if two conditions hold. First, the ratio of its
+#: number of weights to the number of weights of the network with tables is less than ``_WORTH``, or
+#: ``_WORTH_DEEPER`` if it has more layers. Second, the ratio of the numbers of layers is at most
+#: ``_DEEPER``.
 _WORTH, _WORTH_DEEPER, _DEEPER = 0.9, 0.5, 2
 #: Maximum share of the remaining CPU time that may be used for one of the two networks.
 _SHARE = 0.75
@@ -55,9 +56,10 @@ Make = Callable[[str], Candidate | None]
 def choose(target: Target, make: Make) -> Candidate:
     """Return the network with tables or the network with smaller forms.
 
-    The option ``prefer`` of the target selects one of them. Without a preference, the numbers of
-    weights and layers are compared. If neither network can be made, raise the error of the network with
-    tables.
+    With ``prefer="exact"`` or symbolic feed-forwards, return the network with tables. With
+    ``prefer="small"``, return the network with fewer weights. Without a preference, the numbers of
+    weights and layers are compared. If only one network can be made, return this network. If neither
+    can be made, raise the error of the network with tables.
     """
     if target.prefer == "exact" or target.feed_forward == "exact":
         return _required(make("exact"))

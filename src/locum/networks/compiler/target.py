@@ -1,7 +1,7 @@
 """Define the options of ``locum.compile``: inputs, kind of network, accuracy.
 
-The fields of :class:`Target` declare the options. The command ``locum compile``, the requests of the
-playground and saved configurations use the same declarations.
+The fields of :class:`Target` declare the options. The command ``locum compile`` and the requests of
+the playground use the same declarations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from locum.settings import Setting, normalise_settings, read_settings, settings_
 #: For each floating-point type, the largest number up to which it represents every integer.
 EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}
 
-#: Advice in errors about programs that hidden units cannot compute.
+#: Advice in errors about programs that compile only with symbolic feed-forwards.
 REFERENCE = "feed_forward='exact' (symbolic feed-forwards, executed as code)"
 
-#: Default limit of the network's error bound if hidden units approximate functions.
+#: Default limit of the error bound of a network with hidden units whose output is a number.
 DEFAULT_TOLERANCE = 1e-3
 
 #: One pair (low, high) for all positions, or one pair for each position.
@@ -223,8 +223,8 @@ class Target:
     def served(self) -> Ranges | None:
         """Ranges of real-valued tokens for which the network is correct; None if there is no limit.
 
-        A network with hidden units has ranges, since hidden units approximate functions only on a
-        range.
+        There is a limit if the option ``ranges`` is given and the network has hidden units, which
+        approximate functions only on a range.
         """
         everywhere = {*self.ranges} == {*EVERYWHERE}
         unlimited = self.feed_forward == "exact" or everywhere or self.vocabulary is not None

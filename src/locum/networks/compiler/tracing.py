@@ -34,7 +34,7 @@ class Held:
 class Trace:
     """The nodes of the program that the slots and heads of a network implement."""
 
-    #: For each slot, except the slot that marks the sink: its successive contents.
+    #: The successive contents of each slot, except the slot that marks the sink.
     slots: tuple[tuple[Held, ...], ...]
     #: For each layer and each head: its selectors, and the s-ops that it computes with them.
     heads: tuple[tuple[tuple[Node, ...], ...], ...]

@@ -1,4 +1,4 @@
-"""Analyse a program: the possible values of s-ops, the patterns of selectors, the codes of strings."""
+"""Normalise and analyse a program: values of s-ops, patterns of selectors, codes of strings."""
 
 from locum.networks.compiler.program.definedness import require_causal, undefined
 from locum.networks.compiler.program.normalise import normalise, read_names

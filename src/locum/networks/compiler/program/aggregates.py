@@ -32,7 +32,7 @@ MAX_PAIRS = 2**22
 
 
 class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
-    """Raised if sums are rounded or undefined, or if there are too many sums to list."""
+    """Raised if sums are rounded or undefined, or if there are too many sums or means to list."""
 
 
 def denominator(values: Sequence[Atom], count: int) -> int:
@@ -85,6 +85,8 @@ def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
 
 def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
     """Return the possible sums of one to ``most`` of the integers; an integer may occur repeatedly.
+
+    Raise :class:`Unlisted` if some value is not an integer, or if the sums are too many or too large.
 
     >>> sums_of_subsets([0, 5], 3), sums_of_subsets([-1, 1], 2)
     ([0, 5, 10, 15], [-2, -1, 0, 1, 2])
@@ -155,7 +157,7 @@ class SelectorFacts(Protocol):
         ...
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
-        """Return the pattern [query, key] on inputs of one length, or None if it depends on tokens."""
+        """Return the pattern [query, key] on inputs of one length, or None if it is not known."""
         ...
 
 
@@ -163,14 +165,11 @@ class ValuesOfInputs(Protocol):
     """Facts about the s-ops that an aggregate reads (``values.py``)."""
 
     def table(self, node: Node) -> ValueTable | None:
-        """Return the table of an s-op's values over its sources.
-
-        Return None if the sources have too many combinations of values.
-        """
+        """Return the table of an s-op's values over its sources, or None if there is no table."""
         ...
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """Return all possible values of an s-op in order, or None if there are too many."""
+        """Return all possible values of an s-op in order, or None if they cannot be listed."""
         ...
 
     def depends_on(self, node: Node, *sources: str) -> bool:
@@ -180,12 +179,13 @@ class ValuesOfInputs(Protocol):
     def at_length(self, node: Node, length: int) -> list[Atom]:
         """Return the value at each position of an input with ``length`` tokens.
 
-        The s-op must depend only on position and length.
+        The s-op must depend only on position and length. Raise CompileError if the s-op is undefined at
+        some position.
         """
         ...
 
     def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """Return the possible values of an s-op at each position."""
+        """Return the possible values of an s-op at each position; none if they cannot be listed."""
         ...
 
 
@@ -206,7 +206,7 @@ class Aggregates:
         return table or self._mean_of_equals(node) or self._mean(node)
 
     def _moved(self, node: Node) -> ValueTable | None:
-        """Return the table of an aggregate if each mean is one of the values, otherwise None."""
+        """Return the table of an aggregate if each mean is known to be one of the values, or None."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -221,17 +221,18 @@ class Aggregates:
         return self._sources.add(node, distinct((*values, *self._default(node))))
 
     def _default(self, node: Node) -> list[Atom]:
-        """Return the default of an aggregate in a list, or an empty list if it is never used."""
+        """Return the default of an aggregate in a list, or an empty list if it is certainly unused."""
         selector, value = node.inputs
         moves = self._values.finite(value) and not self._selectors.may_be_empty(selector)
         return [] if moves else [node.default]
 
     def _mean_of_equals(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean of equal numbers whose sum is rounded, otherwise None.
+        """Return the table of a mean of equal numbers whose sum is rounded.
 
         The table contains the mean of each number for each possible number of keys. These means may
         differ in their last bits. Tables of hidden units reject such values if the difference matters.
-        Symbolic feed-forwards do not check this, so the result for symbolic feed-forwards is None.
+        Symbolic feed-forwards do not check this, so the result for symbolic feed-forwards is None. The
+        result is also None for other means, or if there are too many values.
         """
         values = self._values.finite(node.inputs[1])
         counts = range(2, self._target.longest + 1)
@@ -244,7 +245,10 @@ class Aggregates:
         return self._sources.add(node, distinct((*values, *means, *self._default(node))))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
-        """Return the table of a mean that is determined by position and length, otherwise None."""
+        """Return the table of a mean that is determined by position and length.
+
+        Return None for other means, or if the inputs are too long.
+        """
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS or not self._values.depends_on(
             value, "indices", "length"
@@ -284,7 +288,8 @@ class Aggregates:
     def _mean_of_rows(self, node: Node) -> ValueTable | None:
         """Return the table of a mean whose selected keys are determined by position and length.
 
-        Return None for other means. Raise :class:`Unlisted` if the means cannot be listed.
+        Return None for other means, or if the inputs are too long. Raise :class:`Unlisted` if the means
+        cannot be listed.
         """
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS:

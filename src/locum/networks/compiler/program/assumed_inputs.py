@@ -30,7 +30,8 @@ from locum.networks.transformer.input_conditions import InputCondition, TokenAut
 
 #: Maximum number of states of the automaton of two combined conditions.
 MAX_COMBINED = 2**10
-#: Maximum number of search steps in a language, and maximum size of the table of possible tokens.
+#: Maximum number of search steps for counts of tokens, and maximum size of the table of possible
+#: tokens. The search for possible tokens may have 64 times as many steps.
 MAX_SEARCH = 2**24
 MAX_POSSIBLE = 2**22
 
@@ -65,8 +66,8 @@ class AssumedInputs:
     def possible(self) -> NDArray[np.bool_] | None:
         """Whether each token can occur at each position, for each length of the input.
 
-        The shape is [token, position, length − shortest]. The value is None without a condition, or if
-        the array would be too large.
+        The shape is [token, position, length − shortest]. The value is None without a condition on a
+        vocabulary, or if the array would be too large. Some impossible tokens may count as possible.
         """
         target, automata = self._target, self._automata
         if not self or target.vocabulary is None:
@@ -238,7 +239,10 @@ def _product(one: TokenAutomaton, other: TokenAutomaton) -> TokenAutomaton | Non
 
 
 def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | None:
-    """Return the ids of the tokens that a selector selects; None if this depends on other s-ops."""
+    """Return the ids of the tokens that a selector selects.
+
+    Return None if the selector depends on more than the token of the key, or is undefined for a token.
+    """
 
     def leaf(node: Node, _: Sequence[Pattern]) -> Pattern:
         if node.op != "select":
@@ -256,7 +260,7 @@ def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | N
 
 
 class _OtherError(Exception):
-    """Raised for a selector that is not a comparison of the token with a constant."""
+    """Raised if a value or a selector depends on more than one token, or is undefined for a token."""
 
 
 def _by_token(node: Node, vocabulary: Sequence[Atom]) -> list[Atom]:

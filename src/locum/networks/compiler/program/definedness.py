@@ -3,13 +3,14 @@
 Dense execution raises an error if an s-op is undefined. Heads and hidden units always compute a number,
 and constant parts are evaluated before there is an input, so the network needs explicit checks.
 
-The s-ops that are found may include s-ops that are always defined. Every other s-op is defined on all
-inputs for which the network is compiled.
+The s-ops that are found may include s-ops that are always defined. With a vocabulary, all other s-ops
+are defined on all inputs for which the network is compiled.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 
@@ -22,7 +23,8 @@ from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.patterns import Patterns
 from locum.networks.compiler.program.sources import MAX_COMBINATIONS, each, meaning
 
-#: Operations that are always defined, and operations that are defined for all numbers.
+#: Operations that are always defined, and operations that are defined for all numbers. Exceptions are
+#: sums and products of integers beyond the range of floats.
 _ALWAYS = frozenset(("and", "or", "not", "indicator", "member", "equal", "not_equal", "if_else"))
 _ORDERS = ("less", "less_equal", "greater", "greater_equal")
 _ARITHMETIC = ("add", "subtract", "multiply", "negate", "absolute", "minimum", "maximum")
@@ -30,6 +32,8 @@ _OF_NUMBERS = frozenset((*_ORDERS, *_ARITHMETIC))
 _QUOTIENTS = frozenset(("divide", "modulo", "floor_divide"))
 _ROUNDINGS = ("floor", "round")  # infinity cannot be rounded to an integer
 _EQUALITIES = ("==", "!=")
+#: Largest float.
+_LARGEST = sys.float_info.max
 
 
 def undefined(
@@ -39,8 +43,9 @@ def undefined(
 
     ``written_out`` is the program without families, and ``selectors`` are facts about it. ``computed``
     are the s-ops that the network computes. With real-valued tokens, most elementwise s-ops that the
-    network computes are omitted. Their units accept exactly the numbers for which the s-op is defined,
-    or raise an error when the network runs.
+    network computes are omitted. If such an s-op may be undefined on the range of its inputs, the
+    program does not compile to hidden units. Symbolic feed-forwards raise an error when the network
+    runs on an input for which the s-op is undefined.
 
     >>> from locum import select, selector_width, tokens
     >>> from locum.networks.compiler.target import Target
@@ -108,10 +113,20 @@ class _Definedness:
         types = self.types[node] if known is None else types_of(known)
         return types | {float} if moved and str not in types else types
 
+    def _may_overflow(self, node: Node) -> bool:
+        """Return whether a sum or product reads integers beyond the range of floats.
+
+        If the other number is a float, the result is undefined.
+        """
+        if node.op not in ("add", "subtract", "multiply"):
+            return False
+        tables = [self.values.table(i) for i in node.inputs]
+        return any(table is not None and table.largest_whole > _LARGEST for table in tables)
+
     def _has_gap(self, node: Node) -> bool:
         """Return whether an elementwise operation may be undefined for some values of its inputs."""
         numbers = not any(str in self.types[i] for i in node.inputs)
-        if node.op in _ALWAYS or (numbers and node.op in _OF_NUMBERS):
+        if node.op in _ALWAYS or (numbers and node.op in _OF_NUMBERS and not self._may_overflow(node)):
             return False
         if node.op in _ROUNDINGS and numbers and float not in self.types[node.inputs[0]]:
             return False
@@ -135,7 +150,7 @@ def _mixed(types: Types) -> bool:
 
 
 def require_causal(root: Node, patterns: Patterns) -> None:
-    """Raise CompileError, naming the selector, if a program is not causal."""
+    """Raise CompileError, naming a selector or an s-op, unless a program is known to be causal."""
     ahead = ~np.tri(patterns.target.longest, dtype=bool)
     for node in postorder(root):
         if node.op == "length" and not patterns.target.fixed:

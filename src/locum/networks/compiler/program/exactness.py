@@ -9,8 +9,9 @@ functions: comparisons, remainders and tables. For each s-op, the module determi
 - An s-op is *faithful* if the network contains the value of dense execution, rounded to the type of the
   network. Examples are exact s-ops, and embedded numbers that heads move unchanged.
 
-A discontinuous function of an s-op with neither property is looked up by its sources (``roles.py``), if
-the set of source values is finite.
+With symbolic feed-forwards, a discontinuous function of an s-op with neither property is looked up by
+its sources (``roles.py``), if there is a table over its sources. In float32, the same applies to an
+s-op that is faithful but not exact.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Grid(NamedTuple):
         return Grid(min(self.step, other.step), self.largest + other.largest)
 
     def fits(self, dtype: str, count: int = 1) -> bool:
-        """Return whether a type represents the sums of up to ``count`` members without rounding."""
+        """Return whether a type represents all sums of up to ``count`` members without rounding."""
         return self.step > 0 and self.largest * count <= EXACT_WHOLE[dtype] * self.step
 
 
@@ -57,7 +58,8 @@ _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
     """Return the coarsest grid with a step of at most 1 that contains all numbers among ``values``.
 
-    Return None if a number is infinite or NaN, or if the step would be too small.
+    Return None if a number is infinite, NaN or beyond the range of floats, or if the step would be too
+    small.
     """
     numbers = [value for value in set(values) if isinstance(value, (int, float))]
     fractions = [value for value in numbers if isinstance(value, float)]
@@ -90,12 +92,12 @@ class Exactness:
         self._faithful: dict[Node, bool] = {}
 
     def exact(self, node: Node) -> bool:
-        """Return whether the type of the network represents all values of an s-op exactly."""
+        """Return whether the type of the network certainly represents all values of an s-op exactly."""
         grid = self.grid(node)
         return grid is not None and grid.fits(self.target.dtype)
 
     def reliable(self, node: Node) -> bool:
-        """Return whether discontinuous functions of an s-op agree with dense execution."""
+        """Return whether discontinuous functions of an s-op are known to agree with dense execution."""
         return self.exact(node) or (self.target.dtype == "float64" and self.faithful(node))
 
     def grid(self, node: Node) -> Grid | None:
@@ -106,14 +108,17 @@ class Exactness:
         return self._grids[node]
 
     def faithful(self, node: Node) -> bool:
-        """Return whether the network contains the value of dense execution, rounded to its type."""
+        """Return whether an s-op is known to be faithful."""
         if node not in self._faithful:
             for below in postorder(node, into=lambda n: n not in self._faithful):
                 self._faithful[below] = sort_of(below) is Sort.SOP and self._is_faithful(below)
         return self._faithful[node]
 
     def embedded(self, node: Node) -> bool:
-        """Return whether an s-op is part of the token embeddings or the position embeddings."""
+        """Return whether an s-op depends only on the token, or only on the position.
+
+        With ``fold=False``, the result is false for aggregates.
+        """
         if node.op == "aggregate" and not self.target.fold:
             return False
         by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
@@ -179,7 +184,10 @@ def _joined(parts: Sequence[Grid | None]) -> Grid | None:
 
 
 def _computed(node: Node, inputs: Sequence[Grid]) -> Grid | None:
-    """Return the grid of the results of an arithmetic operation, given the grids of its inputs."""
+    """Return a grid of the results of an arithmetic operation, given the grids of its inputs.
+
+    Return None for other operations.
+    """
     a, b = (*inputs, *inputs)[:2]
     match node.op:
         case "add" | "subtract":

@@ -1,9 +1,9 @@
 """Bound integers without enumeration: ranges of s-ops, and linear functions of position and length.
 
-An s-op may have too many combinations of source values to list. Its *range* can still be computed,
-since bounds on integers imply bounds on their sums, products and remainders. S-ops that are linear in
-the position and the length have further properties. For example, ``length - 1 - indices`` is a valid
-position, and differs between queries.
+An s-op may have too many combinations of source values to list. Its *range* can often be computed in
+this case, since bounds on integers imply bounds on their sums, products and remainders. S-ops that are
+linear in the position and the length have further properties. For example, ``length - 1 - indices`` is
+a valid position, and differs between queries.
 
 >>> backwards = Affine(indices=-1, length=1, constant=-1)
 >>> backwards.over(1, 2048), backwards.is_position(1, 2048)
@@ -21,7 +21,7 @@ from locum.graph import Node
 
 
 class Range(NamedTuple):
-    """The minimum and maximum of an s-op whose values are integers; both may be infinite."""
+    """Bounds on an s-op whose values are integers or booleans; both may be infinite."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ _BOOLEAN = Range(0, 1)
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
     """Return the range of an elementwise s-op, given the ranges of its inputs.
 
-    Return None if the result may not be an integer.
+    Return None if the result may not be an integer, or if no bounds are known.
     """
     meaning = MEANINGS[node.op]
     if meaning.kind == "bool" or node.op == "indicator":
@@ -87,7 +87,7 @@ def _corners(shortest: int, longest: int) -> list[tuple[int, int]]:
 def affine(node: Node, inputs: Sequence[Affine | None]) -> Affine | None:
     """Return an s-op as an integer combination of position and length, given its inputs in this form.
 
-    Return None if the s-op is not such a combination.
+    Return None if the s-op is not known to be such a combination.
     """
     match node.op:
         case "indices":

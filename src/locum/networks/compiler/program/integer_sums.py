@@ -1,9 +1,9 @@
 """Find the sums of a program, and the possible values of sums of integers.
 
-RASP has means, but no sums. A program expresses a sum as the number of selected keys times their mean:
-``length * aggregate(full_s, v)`` or ``selector_width(s) * aggregate(s, v)``. Dense execution rounds the
-quotient and the product, so the result for integers may differ from an integer in its last bits. For
-sums up to 2⁵⁰, applying ``round`` returns the exact integer.
+RASP has means over keys, but no sums over keys. A program expresses a sum as the number of selected
+keys times their mean: ``length * aggregate(full_s, v)`` or ``selector_width(s) * aggregate(s, v)``.
+Dense execution rounds the quotient and the product, so the result for integers may differ from an
+integer in its last bits. For sums up to 2⁵⁰, applying ``round`` returns the exact integer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from locum.networks.compiler.target import Target
 
 #: Maximum number of different integers for which a sum is computed as a weighted sum of counts.
 FEW_ADDENDS = 3
-#: Largest integer that is still distinguishable after a quotient and a product are rounded.
+#: Largest absolute value of the sums that are listed. Sums up to this value are distinguishable after a
+#: quotient and a product are rounded.
 _LARGEST = 2**50
 
 
@@ -77,7 +78,7 @@ def find_sum(
 
 
 def plain_sum(node: Node) -> Node | None:
-    """Return the product in a ``locum.sum`` that rounds the product only if all values are integers.
+    """Return the product in a ``locum.sum`` that rounds it only if all selected values are integers.
 
     The product differs from the rounded product only by rounding errors. Return None for other s-ops.
     """
@@ -100,7 +101,8 @@ def list_sums(
 ) -> tuple[Atom, ...] | None:
     """Return the possible values of a sum of integers.
 
-    Return None if the summed values may not be integers, or if there are too many sums.
+    Return None if the summed values may not be integers, or if the sums are too many or too large. The
+    result is also None if the default of the mean is a string or not finite.
     """
     addends, default = values.finite(found.values), found.mean.default
     if addends is None or not addends or any(isinstance(value, (bool, str)) for value in addends):
@@ -117,7 +119,7 @@ def list_sums(
 
 
 def is_exact(sums: Sequence[Atom], longest: int) -> bool:
-    """Return whether dense execution rounds none of the sums.
+    """Return whether dense execution returns all of the sums exactly.
 
     This means that n · (sum / n) equals the sum for every number n of keys up to ``longest``.
     """

@@ -1,4 +1,4 @@
-"""Expand the families of a program, specialise programs to constant tokens, and read names of s-ops.
+"""Expand the families of a program, specialise programs to constant tokens, and read names of nodes.
 
 Equal parts of different heads become one node, since nodes are interned.
 
@@ -71,6 +71,7 @@ class Origins:
         """Return the text of the expression of the program for which a stage made the expression
         ``text``.
 
+        Return ``text`` itself if it is an expression of the program, or if its origin is not known.
         ``owners`` maps nodes that a stage made, such as squares of scores, to the nodes for which they
         were made.
         """
@@ -99,7 +100,7 @@ class Origins:
                     waiting.append(pair)
 
 
-#: Maximum number of heads of a family in a network.
+#: Maximum number of terms of all ``sum_over`` of a program together.
 MAX_MEMBERS = 100_000
 
 
@@ -108,8 +109,9 @@ def normalise(
 ) -> Node:
     """Expand every ``sum_over`` of a program, and write casts of real-valued tokens as arithmetic.
 
-    ``numeric`` means that tokens are real numbers. With ``real_sums``, ``locum.sum`` becomes a plain
-    sum, without the rounding that it applies to integers. Replacements are recorded in ``origins``.
+    ``numeric`` means that tokens are real numbers. With ``real_sums``, a ``locum.sum`` that may add
+    real numbers becomes a plain sum, without the rounding that it applies to integers. Replacements are
+    recorded in ``origins``.
     """
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
@@ -185,8 +187,8 @@ def _written_out(node: Node) -> Node:
 def read_names(names: Mapping[Any, str] | None, root: Node) -> dict[Node, str]:
     """Return the names of s-ops and selectors by node.
 
-    Every key of ``names`` must be a part of the program, and names must be unique. A part that is not
-    in ``names`` has the name given by ``.named()``, if any.
+    Raise CompileError if a key of ``names`` is not a part of the program, or if a name is not unique. A
+    part that is not in ``names`` has the name given by ``.named()``, if any.
 
     >>> from locum import indices, tokens
     >>> last = indices == 3
@@ -236,8 +238,8 @@ def read_names(names: Mapping[Any, str] | None, root: Node) -> dict[Node, str]:
 
 
 Mask = NDArray[np.bool_]
-#: Operations that are undefined for some operands. For each such operand, by index: a value for which
-#: the operation is defined.
+#: Operations that are undefined for some numbers, such as 0 or −1. For each operand that may cause
+#: this, by index: a value for which the operation is defined.
 _UNDEFINED: Mapping[str, Mapping[int, float]] = {
     "divide": {1: 1}, "modulo": {1: 1}, "floor_divide": {1: 1}, "power": {0: 1, 1: 1},
     "log": {0: 1}, "sqrt": {0: 1},
@@ -261,12 +263,12 @@ class _Specialisation:
 
     def __init__(self, root: Node, length: int, known: Mapping[int, float]) -> None:
         self.root, self.length = root, length
-        # Unknown tokens have arbitrary values, since no kept value depends on them. The values differ,
-        # so that programs rarely divide by a difference of 0.
+        # Unknown tokens have arbitrary values, since no kept value depends on them. Most of the values
+        # differ, so that programs rarely divide by a difference of 0.
         self.tokens = [known.get(place, 0.5 + place * 0.37 % 1) for place in range(length)]
         self.values: dict[Node, Any] = {}
         self.order = list(postorder(root))
-        #: Nodes that depend on a token; all other nodes remain unchanged.
+        #: Nodes that depend on a token. Only these nodes are replaced by tables of values.
         self.reading: set[Node] = set()
         self.known: dict[Node, Mask] = {}
         self.patterns: dict[Node, Mask] = {}

@@ -129,7 +129,10 @@ class Patterns:
         return pairs[selector] & self.possible(selector)
 
     def _comparable_pairs(self, node: Node) -> Pattern:
-        """Return the pairs [query, key] at which a comparison is true for some possible values."""
+        """Return the pairs [query, key] at which a comparison is true for some possible values.
+
+        If the values are unknown, too many or not comparable, return all pairs.
+        """
         check_time(node)
         unknown = np.ones((self.target.longest, self.target.longest), dtype=bool)
         at = [self.values.at_each_position(i) for i in node.inputs]
@@ -204,7 +207,10 @@ class Patterns:
         return self._widths[selector]
 
     def _token_counts(self, condition: Node) -> tuple[int, int]:
-        """Return bounds on the number of keys that satisfy a condition on the tokens of the keys."""
+        """Return bounds on the number of keys that satisfy a condition on the tokens of the keys.
+
+        For other conditions, the bounds are 0 and the maximum length of an input.
+        """
         parts = selectors_of(condition)
         unknown = 0, self.target.longest
         leaves = [node for node in parts if node.op == "select"]
@@ -253,7 +259,10 @@ class Patterns:
             (node,) = varying
 
     def _tells_position(self, node: Node) -> bool:
-        """Return whether no value occurs at two positions, as in ``tokens + indices / 100``."""
+        """Return whether it is known that no value occurs at two positions.
+
+        An example is ``tokens + indices / 100``.
+        """
         table = self.values.table(node)
         if table is None or "indices" not in table.sources or len(table.values) > MAX_ROWS:
             return False
@@ -273,9 +282,9 @@ class Patterns:
         return self._is_lexicographic(one, other) or self._is_lexicographic(other, one)
 
     def _is_total_order(self, selector: Node) -> bool:
-        """Return whether a selector is known to be a strict total order of the positions.
+        """Return whether a selector is known to be a total order of the positions.
 
-        In such an order, exactly one of any two positions precedes the other.
+        In such an order, exactly one of any two different positions precedes the other.
         """
         if selector.op == "selector_or":
             one, other = selector.inputs
@@ -298,7 +307,7 @@ class Patterns:
         )
 
     def _is_whole(self, node: Node) -> bool:
-        """Return whether an s-op and its inputs are integers that floats represent exactly."""
+        """Return whether an s-op and its inputs are certainly integers that floats can represent."""
         ranges = [self.values.integers(part) for part in (node, *node.inputs)]
         return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
 
@@ -379,8 +388,8 @@ class Patterns:
     def counts(self, selector: Node) -> NDArray[np.int64] | None:
         """Return the number of selected keys with shape [length − shortest, query].
 
-        The number is 0 at positions after the end of the input. Return None if the number does not
-        depend only on position and length.
+        The number is 0 at positions after the end of the input. Return None if the number is not known
+        to depend only on position and length.
         """
         shortest, longest = self.target.shortest, self.target.longest
         lengths = np.arange(shortest, longest + 1)
@@ -399,8 +408,9 @@ class Patterns:
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return the pattern [query, key] on inputs of one length.
 
-        Return None if the pattern depends on tokens, or if it is undefined on these inputs. In the
-        second case, running the program on such an input raises an error.
+        Return None if the pattern depends on tokens, if the inputs are too long, or if the pattern is
+        undefined on these inputs. In the last case, running the program on such an input raises an
+        error.
         """
         if not self._of_positions_and_length(selector):
             return None

@@ -1,7 +1,8 @@
 """Tabulate the values of s-ops over their sources.
 
-The sources of an s-op are the position, the length, the token and the attention results that determine
-its value. The module also defines helpers for values and for the conditions of selectors.
+The sources of an s-op are the position, the length, the token and the results of other s-ops, mostly of
+attention, that determine its value. The module also defines helpers for values and for the conditions
+of selectors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from locum.networks.compiler.compile_limits import check_time
 from locum.networks.compiler.program.integer_ranges import Range
 from locum.networks.compiler.target import DOMAIN, Target
 
-#: A source of a value: "indices", "length", "tokens", or an attention operation.
+#: A source of a value: "indices", "length", "tokens", or another s-op, mostly an attention operation.
 Source: TypeAlias = "str | Node"
 
 _TOKENS = build("tokens", cast="asis")
@@ -43,7 +44,7 @@ class ValueTable:
 
     @property
     def constant(self) -> bool:
-        """Whether the s-op is constant, so that the table has no sources."""
+        """Whether the table has no sources, so that the s-op is constant or always undefined."""
         return not self.sources
 
     @cached_property
@@ -53,7 +54,7 @@ class ValueTable:
 
     @cached_property
     def _whole(self) -> Range:
-        """The range of the integers and booleans among the values."""
+        """The range of the integers and booleans among the values; 0 to 0 if there are none."""
         if self._types.isdisjoint((int, bool)):
             return Range(0, 0)
         whole: Any = self.values
@@ -63,7 +64,7 @@ class ValueTable:
 
     @property
     def integers(self) -> Range | None:
-        """The range of the values if all of them are integers or booleans, otherwise None."""
+        """The range of the defined values if all are integers or booleans, otherwise None."""
         return self._whole if self._types.isdisjoint((float, str)) else None
 
     @property
@@ -98,7 +99,7 @@ def each(
 ) -> list[Atom | None]:
     """Apply a function elementwise to several sequences of arguments, as ``map`` does.
 
-    An element of the result is None if the function fails, or if one of its arguments is None.
+    An element of the result is None if the function is undefined, or if one of its arguments is None.
     """
     if not any(None in argument for argument in arguments):
         try:
@@ -161,7 +162,7 @@ Pattern: TypeAlias = NDArray[np.bool_]
 def conditions(selector: Node) -> list[Node]:
     """Write a selector as a list of conditions that must all hold.
 
-    Negations are moved inwards as far as possible.
+    Negations of disjunctions and comparisons are moved inwards. Repeated conditions are omitted.
 
     >>> from locum import indices, select, tokens
     >>> s = ~(select(tokens, 1, "==") | select(indices, indices, "<"))
@@ -198,7 +199,10 @@ def selectors_of(condition: Node) -> list[Node]:
 
 
 def select(keys: Sequence[Atom], queries: Sequence[Atom], predicate: str, where: Node) -> Pattern:
-    """Return the pattern of the comparison ``where`` between keys and queries, by the rules of RASP."""
+    """Return the pattern of the comparison ``where`` between keys and queries, by the rules of RASP.
+
+    Raise CompileError if a key cannot be compared with a query.
+    """
     try:
         return DOMAIN.select(keys, queries, predicate)
     except TypeError as error:
@@ -228,7 +232,7 @@ def evaluated(condition: Node, leaf: Callable[[Node, Sequence[Pattern]], Pattern
 
 
 def reflexive(condition: Node) -> bool:
-    """Return whether a condition is a comparison that always selects the position of the query."""
+    """Return whether a condition compares an s-op with itself, such that a query selects itself."""
     if condition.op != "select":
         return False
     key, query = condition.inputs
@@ -237,12 +241,13 @@ def reflexive(condition: Node) -> bool:
 
 #: Maximum number of combinations of sources that are enumerated. The second number applies if the
 #: sources are only position and length, as in ``length - 1 - indices`` on 512 tokens. The third number
-#: applies to booleans that depend on attention, since long conditions have a large number of
-#: combinations, but only two values.
+#: applies to comparisons and logical operations that depend on attention, since long conditions have a
+#: large number of combinations, but only two values.
 MAX_COMBINATIONS = 2**15
 MAX_POSITIONS = 2**18
 MAX_BOOLEANS = 2**13
-#: Maximum number of combinations for which the compiler determines which of them can occur.
+#: Maximum number of combinations for which the compiler determines which of them can occur, unless a
+#: larger number may be enumerated.
 MAX_GRID = 2**18
 #: Maximum number of possible values for which the set of values counts as finite.
 MAX_VALUES = 2**14
@@ -258,7 +263,7 @@ class _Combinations:
     #: The indices of the possible combinations among all combinations.
     occurs: Sequence[int]
     #: Index of the value of each source in each possible combination, with shape [source, combination].
-    #: None for a single source.
+    #: None for at most one source.
     grid: NDArray[np.int64] | None = None
     #: Cache for ``places``.
     _places: dict[tuple[Source, ...], list[int]] = field(default_factory=dict)
@@ -288,7 +293,7 @@ class Sources:
     def __init__(self, target: Target, possible: Pattern | None = None) -> None:
         self._shortest = target.shortest
         #: Whether a token can occur at a position, with shape [token, position, length − shortest];
-        #: None if there is no restriction.
+        #: None if no restriction is known.
         self._possible = possible
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
@@ -316,7 +321,8 @@ class Sources:
     ) -> ValueTable:
         """Use an s-op with these possible values as a source, and return its table.
 
-        ``limits`` restricts the values that can occur at each position and at each length.
+        ``limits`` restricts the values that can occur at each position and at each length. An s-op with
+        a single value becomes a constant instead.
         """
         if self._latest is not None and node in self._latest.sources:
             self._latest = None
@@ -332,7 +338,8 @@ class Sources:
     ) -> ValueTable | None:
         """Return the table of a function of several tabulated s-ops.
 
-        Return None if more than ``most`` combinations of source values can occur.
+        Return None if more than ``most`` combinations of source values can occur, or if too many
+        combinations would have to be examined.
         """
         check_time()
         combinations = self._combinations(inputs, most)
@@ -351,8 +358,8 @@ class Sources:
     def over_needed(self, table: ValueTable) -> ValueTable:
         """Return an equal table without the sources on which no value depends.
 
-        Tables with an attention result as a source are returned unchanged, since position and length
-        restrict the values of the attention result.
+        Tables with another s-op as a source are returned unchanged, since position and length may
+        restrict the values of this s-op.
 
         >>> from locum.networks.compiler.target import Target
         >>> sources = Sources(Target(length=2, vocabulary="ab"))
@@ -385,8 +392,8 @@ class Sources:
     ) -> bool | None:
         """Return whether a function is undefined for some possible values of the tables.
 
-        Combinations for which one of the tables is undefined are ignored. Return None if there are more
-        than ``most`` combinations.
+        Combinations for which one of the tables is undefined are ignored. Return None if there are too
+        many combinations, as for :meth:`joint`.
         """
         combinations = self._combinations(inputs, most)
         if combinations is None:
@@ -397,7 +404,8 @@ class Sources:
     def _combinations(self, inputs: Sequence[ValueTable], most: int) -> _Combinations | None:
         """Return the possible combinations of the sources of several tables.
 
-        Return None if there are more than ``most`` combinations.
+        Return None if there are more than ``most`` combinations, or too many to examine. Raise
+        CompileError if no combination can occur.
         """
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         if self._latest is None or self._latest.sources != sources:

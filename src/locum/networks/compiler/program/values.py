@@ -1,13 +1,13 @@
 """Find the possible values of each s-op, and the codes of strings.
 
 The *sources* of an s-op determine its value at a position. Sources are the position (``indices``), the
-``length`` of the input, the token, and the results of attention. Results of attention are moved values,
-counts, and means, which are fractions of finitely many sums (``aggregates.py``).
+``length`` of the input, the token, and other s-ops with finitely many values. Most of these s-ops are
+results of attention: moved values, counts and means (``aggregates.py``).
 
 If the sources have few combinations of values, a :class:`ValueTable` lists the value of the s-op for
 every possible combination. Values are computed as in RASP, with strings and integers of any size.
-Functions of only the position become columns of the position embeddings, and functions of only the
-token become columns of the token embeddings. Finitely many values can be distinguished exactly.
+By default, functions of only the position become columns of the position embeddings, and functions of
+only the token become columns of the token embeddings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from locum.networks.compiler.target import DOMAIN, EXACT_WHOLE, Target
 
 
 class Values:
-    """The possible values of each s-op of a program, computed on demand."""
+    """The possible values of each s-op of a program, or a superset, computed on demand."""
 
     def __init__(
         self, target: Target, selectors: SelectedKeys, possible: Pattern | None = None
@@ -80,7 +80,8 @@ class Values:
     def table(self, node: Node) -> ValueTable | None:
         """Return the table of an s-op's values over its sources.
 
-        Return None if the sources have too many combinations of values.
+        Return None if there is no table, for example for real-valued tokens, or if the sources have too
+        many combinations of values.
         """
         if node not in self._tables:
             for below in postorder(node, into=lambda n: n not in self._tables):
@@ -91,7 +92,7 @@ class Values:
         return self._tables[node]
 
     def over_sources(self, node: Node) -> ValueTable | None:
-        """Return the table of an s-op over other s-ops, or None if there is no such table.
+        """Return the table of an s-op over other sources, or None if there is no such table.
 
         If an elementwise s-op is itself used as a source, return its table over the sources of its
         inputs.
@@ -105,7 +106,7 @@ class Values:
         return self._sources.joint(meaning(node), inputs, MAX_COMBINATIONS)
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """Return all possible values of an s-op in order, or None if there are too many."""
+        """Return all possible values of an s-op in order, or None if they cannot be listed."""
         if node not in self._finite:
             column = self.table(node)
             atoms = None if column is None else distinct(v for v in column.values if v is not None)
@@ -113,7 +114,10 @@ class Values:
         return self._finite[node]
 
     def together(self, nodes: Sequence[Node]) -> ValueTable | None:
-        """Return one table with the values of several s-ops as tuples, or None if it is too large."""
+        """Return one table with the values of several s-ops as tuples.
+
+        Return None if one of the s-ops has no table, or if the table would be too large.
+        """
         tables = [table for node in nodes if (table := self.table(node)) is not None]
         if len(tables) < len(nodes):
             return None
@@ -122,7 +126,7 @@ class Values:
     def has_gap(self, node: Node) -> bool | None:
         """Return whether an operation may be undefined although its inputs are defined.
 
-        Return None if there are too many combinations of values to decide.
+        Return None if an input has no table, or if there are too many combinations of values to decide.
         """
         own = self.table(node)
         if own is not None and own.sources not in ((), (node,)) and None not in own.values:
@@ -148,7 +152,10 @@ class Values:
         return column.values[0] if column is not None and column.constant else None
 
     def integers(self, node: Node) -> Range | None:
-        """Return the range of an s-op whose values are integers; None if other values are possible."""
+        """Return bounds on an s-op whose values are integers or booleans.
+
+        Return None if other values are possible, or if no bounds are known.
+        """
         if node not in self._ranges:
             self.table(node)
         return self._ranges[node]
@@ -179,7 +186,7 @@ class Values:
     def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
         """Return the possible values of a sum of integers.
 
-        Return None if the summed values may not be integers, or if there are too many sums.
+        Return None if the summed values may not be integers, or if the sums are too many or too large.
         """
         return list_sums(found, self.target, self, self._selectors)
 
@@ -243,7 +250,7 @@ class Values:
         return tuple(v for v in values if v is not None)
 
     def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """Return the possible values of an s-op at each position."""
+        """Return the possible values of an s-op at each position; none if they cannot be listed."""
         table, values = self.table(node), self.finite(node) or ()
         if table is None or "indices" not in table.sources:
             return [values] * self.target.longest
@@ -316,7 +323,8 @@ class Values:
     def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
         """Return the possible sums of integers that ``round`` rounds.
 
-        Return None if the s-op does not round such a sum, or if another table represents the s-op.
+        Return None if the s-op does not round such a sum, or if another table represents the s-op. In
+        the second case, the s-op is still recorded as a sum of integers.
         """
         found = self.sum_of_keys(node)
         if found is None or self._selectors.unique(found.selector):
@@ -357,7 +365,8 @@ class Values:
     def _by_inputs(self, node: Node) -> ValueTable | None:
         """Return the table of an s-op over the values of its inputs, instead of the sources.
 
-        Return None if there are too many combinations of these values.
+        Inputs with at most one source keep this source. Return None if the values of an input cannot be
+        listed, or if there are too many combinations of values.
         """
         tables: list[ValueTable] = []
         for i in node.inputs:
@@ -392,7 +401,7 @@ def _tuple(*values: Any) -> Any:
 
 #: Maximum number of pairs of a count and a mean for which their product is looked up directly.
 MAX_PRODUCTS = 384
-#: Maximum number of rows of a table over the values of an s-op's inputs.
+#: Maximum number of rows of a table that hidden units look up, by the sources or the inputs of an s-op.
 MAX_ROWS = 2**13
 
 
@@ -457,9 +466,10 @@ class Codes:
 
 
 def _values(node: Node, values: Values) -> Iterator[Atom]:
-    """Yield the possible values of an s-op, including values for impossible combinations of its inputs.
+    """Yield the possible values of an s-op.
 
-    Hidden units look up strings by all combinations of input values, so these values need codes.
+    For operations on strings, also yield the values for impossible combinations of input values. Hidden
+    units look up strings by all combinations, so these values need codes.
     """
     table = values.table(node)
     if table is not None:

@@ -1,4 +1,4 @@
-"""Compute scores for selectors: q·k is maximal exactly at the keys that a selector selects."""
+"""Compute scores for selectors: q·k is maximal exactly at the selected keys, if any."""
 
 from locum.networks.compiler.scoring.broadcasting import Known, broadcast
 

@@ -8,7 +8,7 @@ whose keys are one-hot positions.
 
 ``candidates.py`` chooses the keys to copy. Positions may restrict each query to a few keys, as in the
 rows of a matrix. In this case, a separate head copies each of these keys, and the feed-forward also
-computes the mean. Otherwise, all keys are copied.
+computes the mean if the values are not finitely many. Otherwise, all keys are copied.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ class Known:
 #: Maximum number of keys that are copied to every position, which limits the width of the residual
 #: stream.
 MAX_KEYS = 256
-#: Maximum number of ranks, divided by the number of positions, for which one head moves all keys. With
-#: ranks, hidden units look up the rank of the query and of every key. If a separate head moves the
-#: number of each key, no ranks are needed.
+#: Maximum number of ranks of fractions, divided by the number of positions, for which one head moves
+#: all keys to hidden units. With ranks, hidden units look up the rank of the query and of every key. If
+#: a separate head moves the number of each key, no ranks are needed.
 _RANKS = 4
 
 #: Maximum number of widths that are summed.
@@ -189,9 +189,10 @@ class _Broadcasting:
         return reduce(lambda one, other: build("selector_and", one, other), parts)
 
     def attention(self, node: Node) -> Node:
-        """Return a rewritten aggregate or width, or the same node if a head can compute it.
+        """Return a rewritten aggregate or width, or the same node if it needs no rewriting.
 
-        A node is also rewritten if the scores of its selector would need too many slots.
+        A width is also rewritten if the scores of its selector would need too many slots. If all keys
+        are copied, an aggregate remains the same, but its selector receives new scores.
         """
         selector = node.inputs[0]
         width = node.op == "selector_width"
@@ -235,7 +236,7 @@ class _Broadcasting:
         return node
 
     def _counted(self, node: Node) -> Node | None:
-        """Return a width as a sum of counts by heads and functions of the position, or None.
+        """Return a width as a sum of counts by heads and functions of position and length, or None.
 
         None means that the keys must be copied to the query instead.
         """
@@ -260,8 +261,8 @@ class _Broadcasting:
     def _share(self, node: Node) -> Node | None:
         """Return an aggregate as a number divided by a width, or None if this is not possible.
 
-        The value must be 0 at all keys except one, and this key must be selected on every input. RASP
-        programs without ``selector_width`` count keys in this way.
+        The values must be integers that are 0 at all keys except one, and every query must select this
+        key on every input. RASP programs without ``selector_width`` count keys in this way.
         """
         selector, value = node.inputs
         if not self.values.depends_on(value, "indices"):
@@ -315,7 +316,8 @@ class _Broadcasting:
     def counted(self, node: Node) -> Node | None:
         """Return a sum of few different integers as a weighted sum of counts; None for other s-ops.
 
-        A head counts the keys with each value. The values must be embedded, since keys must be exact.
+        A head counts the keys with each value except one. The values must be embedded, since keys must
+        be exact.
         """
         found = self.values.sum_of_keys(node) if node.op in ("multiply", "round") else None
         if found is None or not self._at_once(found.values):
@@ -373,8 +375,8 @@ class _Broadcasting:
     def _split_at_once(self, selector: Node) -> list[tuple[Node, int]] | None:
         """Return the parts of a width if one head in the first layer can count them.
 
-        Return None if the head can count the whole width in the first layer, or if splitting does not
-        help.
+        Parts that are functions of position and length need no head. Return None if the head can count
+        the whole width in the first layer, or if splitting does not help.
         """
         parts = None if self._is_early(selector) else split(selector, self.values)
         if parts is None:
@@ -416,7 +418,7 @@ class _Broadcasting:
     def _known_width(self, selector: Node) -> Node | None:
         """Return the width of a selector as a function of the position plus a function of the length.
 
-        Return None if this is not possible.
+        Return None if this is not possible, or with ``fold=False``.
         """
         counts = self.selectors.counts(selector) if self.target.fold else None
         return None if counts is None else self._counted_by_position(counts)
@@ -424,7 +426,8 @@ class _Broadcasting:
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
         """Return the width of a selector as the sum of the signed widths of its parts."""
         count: Node | None = None
-        # Functions of the position are added last. Of a width, a head computes only 1 / (width + 1).
+        # Functions of the position are added after the widths of heads, and other parts are subtracted
+        # last. Of a width, a head computes only 1 / (width + 1).
         for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
@@ -442,9 +445,10 @@ class _Broadcasting:
         return 2 if sign < 0 else int(self._known_width(part) is not None)
 
     def _few(self, selector: Node) -> FewKeys | None:
-        """Return the few keys to which positions restrict each query, or None if there are too many.
+        """Return the few keys to which positions restrict each query, or None for no or too many keys.
 
-        If a key is selected only as the best of many keys, it must be compared with all of them.
+        If a key is selected only as the best of many keys, it must be compared with all of them, so the
+        result is None.
         """
         allowed = self.selectors.possible(selector)
         for node in selectors_of(selector):
@@ -453,7 +457,7 @@ class _Broadcasting:
         return few_keys(allowed, self.target)
 
     def _require_numbers(self, node: Node) -> None:
-        """Raise CompileError if an aggregate certainly averages several strings or booleans."""
+        """Raise CompileError for an aggregate of several keys if all values are strings or booleans."""
         values = self.values.finite(node.inputs[1])
         if values and all(isinstance(value, (str, bool)) for value in values):
             raise CompileError(
@@ -482,9 +486,9 @@ class _Broadcasting:
         return build("if_else", build("equal", count, zero), constant(node.default), mean)
 
     def _slots(self, selector: Node) -> int:
-        """Return the number of slots that the scores of a selector need in addition to embeddings.
+        """Estimate the number of slots that the scores of a selector need in addition to embeddings.
 
-        For comparisons, this is an estimate that does not compute the scores, which would be slow.
+        The scores are not computed, which would be slow.
         """
         slots = 0
         for condition in conditions(selector):
@@ -499,7 +503,7 @@ class _Broadcasting:
     def _slots_of_formula(self, condition: Node) -> int:
         """Return the number of classes of a formula.
 
-        Return 0 if its s-ops are known before the first layer, or if the number of classes is unknown.
+        Return 0 if its s-ops are available before the first layer, or if the number is unknown.
         """
         if self.selectors.pattern(condition) is not None:
             return 0
@@ -552,7 +556,7 @@ class _Broadcasting:
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
     def _compares_many(self, selector: Node) -> bool:
-        """Return whether a selector compares numbers that have too many ranks for two digits."""
+        """Return whether a selector compares numbers that have too many ranks."""
         for condition in selectors_of(selector):
             if condition.op == "select":
                 listed = [self.values.finite(part) or () for part in condition.inputs]
@@ -561,7 +565,10 @@ class _Broadcasting:
         return False
 
     def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
-        """Return whether moving the numbers with separate heads is cheaper than using their ranks."""
+        """Return whether numbers have too many ranks, so that separate heads move the numbers instead.
+
+        The result is always false for integers with exact squares and for symbolic feed-forwards.
+        """
         units = self.target.feed_forward != "exact"
         numbers = not any(isinstance(value, str) for value in together)
         few = len(together) <= _RANKS * self.target.longest or whole_numbers(together)
@@ -570,7 +577,8 @@ class _Broadcasting:
     def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
         """Return a separate s-op with the same integers, whose values are then used as a source.
 
-        The separate s-op rounds the integers, which does not change them.
+        The separate s-op rounds the integers, which does not change them. If ``node`` has at most one
+        source or depends only on position, length and token, return ``node`` itself.
         """
         table = self.values.table(node)
         if table is None or len(table.sources) < 2 or self.values.depends_on(node, *_KNOWN):
@@ -611,7 +619,7 @@ class _Broadcasting:
 
 
 def _separated(predicate: str, difference: Node, margin: float) -> Node:
-    """Compare a key and a query whose ``difference`` is 0 or at least twice ``margin``."""
+    """Compare a key and a query; the absolute ``difference`` is 0 or at least twice ``margin``."""
     above, below = constant(margin), constant(-margin)
     match predicate:
         case ">":

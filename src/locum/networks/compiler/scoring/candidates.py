@@ -1,10 +1,10 @@
 """Copy candidate keys to a query, and split a width into a sum of widths.
 
-- :class:`EveryKey` copies all keys to every position. For integers, including ranks of finite values,
-  **one** uniform head is enough: each position writes its value to a separate slot, and the head
-  computes the means. The mean times the length, rounded, is the value. For real numbers, one head per
-  position fetches the value unchanged. If a separation is declared and feed-forwards are symbolic, the
-  uniform head also moves real numbers.
+- :class:`EveryKey` copies all keys to every position. For small integers, including ranks of finite
+  values, **one** uniform head is enough: each position writes its value to a separate slot, and the
+  head computes the means. The mean times the number of keys, rounded, is the value. For other values,
+  one head per position fetches the value unchanged. If a separation is declared and feed-forwards are
+  symbolic, the uniform head also moves real numbers.
 - :class:`FewKeys` copies the few keys to which its position restricts each query. Head t copies the
   t-th key.
 """
@@ -38,7 +38,7 @@ MAX_FEW = 16
 class Brought:
     """S-ops that copy values to every position, one s-op for each candidate key.
 
-    ``values`` contains the possible values of new s-ops.
+    ``values`` contains the possible values of some new s-ops.
     """
 
     nodes: list[Node]
@@ -65,8 +65,8 @@ class EveryKey(Candidates):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        #: For each position, an s-op that is positive if the input has this position. Empty before the
-        #: keys are copied.
+        #: For each position, an s-op that is positive if the input has this position and otherwise 0.
+        #: Empty if there are no such s-ops, for example before the keys are copied.
         self._there: list[Node] = []
 
     def brought(self, node: Node, values: Values) -> Brought:
@@ -114,7 +114,8 @@ class EveryKey(Candidates):
     def only_present(self, row: list[Node]) -> list[Node]:
         """Return the conditions of ``row``, each false for a key after the end of the input.
 
-        In a decoder, the conditions are false for keys after the position of the query.
+        In a decoder, the conditions are false for keys after the position of the query. In other
+        networks for inputs of one length, they are unchanged.
         """
         if self.target.causal:
             at = build("indices")
@@ -178,7 +179,7 @@ class FewKeys(Candidates):
 
 
 def few_keys(pattern: NDArray[np.bool_], target: Target) -> FewKeys | None:
-    """Return the candidates that a pattern of positions allows, or None if they are too many."""
+    """Return the candidates that a pattern of positions allows; None if there are none or too many."""
     most = int(pattern.sum(axis=1).max(initial=0))
     if not 0 < most <= MAX_FEW or 2 * most > target.longest:
         return None
@@ -198,8 +199,8 @@ _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
     """Return pairs of a selector and a sign; the signed widths add up to the width of ``selector``.
 
-    Return None if the selector cannot be split. With ``by_digits``, comparisons of many values are also
-    split by the digits of their ranks.
+    Return None if no way to split the selector is found. With ``by_digits``, comparisons of many values
+    are also split by the digits of their ranks.
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
@@ -284,10 +285,11 @@ def _ways(condition: Node) -> str:
 
 
 def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
-    """Split a comparison of a sum of two s-ops into two disjoint selectors, or return None.
+    """Split a comparison of a sum of two s-ops with itself into two disjoint selectors, or return None.
 
-    The first selector selects keys with a smaller (or larger) first part. The second selects keys with
-    an equal first part, by the second part.
+    One part of the sum, or of a difference, must decide the order unless it is equal at both positions.
+    The first selector compares this part. The second selects keys with an equal value of this part, by
+    the other part.
     """
     if condition.op != "select" or condition.inputs[0] is not condition.inputs[1]:
         return None
@@ -345,6 +347,7 @@ def _order(summed: Node, first: Node, second: Node, values: Values) -> tuple[int
     """Return the directions in which a sum depends on its two parts: increasing (1) or decreasing (−1).
 
     The first part must dominate, so that sums are ordered lexicographically. Otherwise, return None.
+    The result is also None for strings or too many values.
     """
     domains = [values.finite(part) for part in (first, second)]
     listed = [distinct(domain) for domain in domains if domain]

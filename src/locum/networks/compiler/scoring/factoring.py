@@ -1,7 +1,7 @@
 """Write a condition on several s-ops as a conjunction of conditions on one s-op per side.
 
 A predicate such as ``k[0] == q[0] and k[1] <= q[1]`` compares keys and queries that are functions of
-two s-ops. As a single condition, the predicate has one class for every pair of values. As two
+two s-ops. As a single condition, the predicate may have one class for every pair of values. As two
 conditions, it has only the classes of each part, and each part is available as soon as its s-op.
 
 The conditions are the projections of the pattern to each pair of an s-op of the query and an s-op of
@@ -45,7 +45,8 @@ _EQUALITY = 2
 def factored(condition: Node, values: Values) -> list[Node] | None:
     """Return simpler conditions whose conjunction is equivalent to ``condition``.
 
-    Return None if there are no such conditions.
+    Return None if no such conditions are found. Also return None if they do not need smaller keys and
+    some of them are not available before the first layer.
 
     >>> from locum import indices, select, tokens
     >>> from locum.networks.compiler.scoring.scored_selectors import Selectors

@@ -1,8 +1,8 @@
 """Find the scores q·k of a selector, and classes of queries with equal rows.
 
-The result is a :class:`Scores`, built by the functions of ``scores.py``. The compiler raises
-:class:`Unscored` if there are too many values to distinguish. ``broadcasting.py`` then rewrites the
-selector.
+The result is a :class:`Scores`, built by the functions of ``scores.py``. The module raises
+:class:`Unscored` for selectors without such scores, for example if there are too many values to
+distinguish. ``broadcasting.py`` then rewrites the selector.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Selectors(Patterns):
         """Move terms that are equal at all positions from the key of an equality to the query.
 
         In ``select(indices + shift, indices, ==)``, the key thus becomes the position, which is
-        embedded.
+        embedded. If the new key is not embedded, or if numbers may be rounded, return both unchanged.
         """
         left, right = key, query
         while left.op in ("add", "subtract") and self._is_whole(left) and self._is_whole(right):
@@ -273,7 +273,11 @@ class Selectors(Patterns):
     def _equality(
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
     ) -> Scores:
-        """Return the score −(q − k)² of the values, if they are small integers, or of their ranks."""
+        """Return the score −(q − k)² of the values or of their ranks.
+
+        Ranks are used if some value is not a small integer, or if computed integers are much larger
+        than their ranks.
+        """
         together = distinct((*keys, *queries))
         computed = not all(
             any(self.values.depends_on(side, source) for source in ("indices", "tokens"))
@@ -286,8 +290,8 @@ class Selectors(Patterns):
     def _equal_integers(self, query: Node, key: Node) -> Scores:
         """Return the score −(q − k)² for integers.
 
-        If floating-point numbers would round the squares, a constant is first subtracted from both
-        sides.
+        If floating-point numbers would round the squares, and if both sides are bounded, a constant is
+        first subtracted from both sides.
         """
         scores = quadratic(query, key)
         ranges = [self.values.integers(node) for node in (query, key)]
@@ -329,7 +333,8 @@ class Selectors(Patterns):
     def together(self, condition: Node) -> Together:
         """Return a formula of conditions as one condition on two s-ops.
 
-        Raise :class:`Unscored` if the compared s-ops have too many values.
+        Raise :class:`Unscored` if the compared s-ops have too many values, or if the formula contains
+        ``best``.
         """
         if condition not in self._formulas:
             self._formulas[condition] = self._classified(condition)
@@ -357,7 +362,8 @@ class Selectors(Patterns):
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
         """Encode several s-ops as one s-op with the values 0, 1, ….
 
-        Return this s-op and the tuple of values that each integer represents.
+        Return this s-op and the tuple of values that each integer represents. Raise :class:`Unscored`
+        if there are too many tuples.
         """
         base = self._base(nodes)
         domain = None if base is None else self.values.finite(base)
@@ -392,7 +398,10 @@ class Selectors(Patterns):
         return bases.pop() if len(bases) == 1 else None
 
     def _of_base(self, node: Node, base: Node, domain: Sequence[Atom]) -> list[Atom | None]:
-        """Return the value of a function of ``base`` for each value of ``base`` in ``domain``."""
+        """Return the value of a function of ``base`` for each value of ``base`` in ``domain``.
+
+        The value is None where the function is undefined.
+        """
         fixed = self.values.constant(node)
         if fixed is not None or node is base:
             return list(domain) if fixed is None else [fixed] * len(domain)
@@ -454,7 +463,8 @@ class Selectors(Patterns):
         return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
 
 
-#: If the largest number is more than this many times the number of values, scores use ranks.
+#: If the largest number is more than this many times the number of values, scores of computed integers
+#: use ranks.
 _SPARSE = 4
 
 

@@ -6,13 +6,13 @@ is a sum of products (function of the query) · (function of the key), plus a fu
 alone:
 
 - The condition ``key == query`` for integers becomes −(q − k)² = 2q·k − k² − q².
-- Any condition on finitely many values becomes Σ_c [query in class c]·[c selects the key] − 1.
-- Any condition on positions is scored in the same way, with classes of positions. If any two rows of
-  its pattern are equal or disjoint, the condition becomes an equality of class numbers.
+- A condition on few values becomes Σ_c [query in class c]·[c selects the key] − 1.
+- A condition on positions is scored in the same way, with classes of positions. If any two rows of its
+  pattern are equal or disjoint, the condition becomes an equality of class numbers.
 
-All scores of selectors are integers, so ties between selected keys are exact in floating point.
-Selectors without such scores, such as comparisons of real numbers, are rewritten first
-(``broadcasting.py``).
+The condition ``best`` adds the rank of the key to a multiple of the other penalties. All scores of RASP
+selectors are integers, so ties between selected keys are exact in floating point. Selectors without
+such scores, such as comparisons of real numbers, are rewritten first (``broadcasting.py``).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def numbered(numbers: Sequence[int]) -> Node:
 def rank(node: Node, among: Sequence[Atom]) -> Node:
     """Return the s-op whose value is the index of the value of ``node`` in ``among``.
 
-    ``among`` contains all possible values of ``node``.
+    ``among`` contains all possible values of ``node``. Raise CompileError if it contains NaN.
     """
     if any(value != value for value in among):
         raise CompileError("expected numbers that can be ordered, got NaN", abbreviate(node))
@@ -101,7 +101,7 @@ def rank(node: Node, among: Sequence[Atom]) -> Node:
 
 
 def whole_numbers(values: Sequence[Atom]) -> bool:
-    """Return whether all values are integers small enough that their squares are exact."""
+    """Return whether all values are integers or booleans whose squares are less than 2⁴⁰."""
     return all(isinstance(v, int) and abs(v) < 2**20 for v in values)
 
 
