@@ -2,7 +2,7 @@
 
 The arguments of a construction are the layout of the result and the arguments of the operation. Tensors
 of the program replace the PyTorch tensors. A construction returns one tensor of the program, or a tuple
-of tensors.
+of tensors, in which None stands for a result that is not requested.
 """
 
 from __future__ import annotations
