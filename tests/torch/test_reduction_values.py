@@ -121,3 +121,14 @@ def test_ties_at_the_end_of_topk_raise() -> None:
     assert torch.equal(compiled(x)[:2].sort().values, torch.tensor([[1, 2], [0, 1]]))
     with pytest.raises(InputError, match="of which PyTorch may choose any"):
         compiled(torch.tensor([[1.0, 3.0, 1.0], [5.0, 5.0, 4.0], [1.0, 2.0, 3.0]]))
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense"])
+def test_ties_of_topk_are_found_next_to_nan(executor: str) -> None:
+    options = {"executor": executor}
+    compiled = torch.compile(
+        lambda x: x.topk(2).values, backend="locum", fullgraph=True, options=options
+    )
+    assert compiled(torch.tensor([math.nan, 2.0, 1.0])).isnan().tolist() == [True, False]
+    with pytest.raises(InputError, match="of which PyTorch may choose any"):
+        compiled(torch.tensor([math.nan, 1.0, 1.0]))

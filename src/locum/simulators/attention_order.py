@@ -26,7 +26,8 @@ FEATURE_MAPS = ("identity", "elu+1")
 class Kind:
     """A kind of attention: the class of the module T, and the fields that its order uses."""
 
-    #: The class. Its arguments are the matrices in the order of ``blocks``; settings are keywords.
+    #: The class. Its arguments are the matrices in the order of ``blocks`` without biases, and W_O if
+    #: the heads are stored together. Settings are keywords.
     module: Any
     #: Function from the order and the number of keys to the blocks of all heads, without W_O.
     blocks: Callable[[AttentionOrder, int], list[Block]]
@@ -37,7 +38,7 @@ class Kind:
     #: Further fields of the order that apply to this kind.
     fields: tuple[str, ...] = ()
     masks: tuple[str | None, ...] = (None,)
-    #: Whether the weights are a softmax, whose base may differ from e.
+    #: Whether the weights are a softmax for which a base other than e is supported.
     exponential: bool = False
     #: Whether all heads are stored in the same matrices, each head as a range of columns.
     whole: bool = False
@@ -69,17 +70,20 @@ class AttentionOrder:
     combine: Annotated[str, Setting("a text", choices=COMBINATIONS)] = "concatenate"
     projection: int = 0
     output_bias: bool = False
-    #: Whether projections have biases. If so, X is extended by a column of ones, and A and V have one
-    #: more row (A also one more column). In the factored kind, biases are separate vectors.
+    #: Whether projections have biases. If so, X is extended by a column of ones, and the matrices that
+    #: multiply X have one more row (A also one more column). In the factored kind, biases are separate
+    #: vectors.
     bias: bool = False
     mask: Annotated[str | None, Setting("a text", choices=MASKS)] = None
     pooling: Annotated[str, Setting("a text", choices=POOLINGS)] = "softmax"
     #: Number of columns of the input of the keys, or 0 for d columns.
     d_keys: int = 0
-    #: Number of columns of W_Q and W_K. For other kinds: rows of E and F (Linformer), features
-    #: (Performer), columns of φ and hidden units of ψ (Sumformer). 0 if the kind has none.
+    #: Number of columns of W_Q and W_K of one head; 0 if the kind has no such matrices.
     width: int = 0
+    #: Number of rows of E and F (Linformer), of features (Performer) or of columns of φ (Sumformer); 0
+    #: for other kinds.
     rank: int = 0
+    #: Number of hidden units of ψ (Sumformer); 0 for other kinds.
     hidden: int = 0
     #: The feature map of linear attention. With "identity", the weights are not normalised.
     feature_map: Annotated[str, Setting("a text", choices=FEATURE_MAPS)] = "identity"
@@ -124,7 +128,7 @@ class AttentionOrder:
 
     @property
     def exponential(self) -> bool:
-        """Whether the attention weights are a softmax, whose base may differ from e."""
+        """Whether the attention weights are a softmax for which a base other than e is supported."""
         return KINDS[self.kind].exponential and self.pooling == "softmax"
 
     def blocks(self, n: int, m: int, prefix: str = "", batch: int = 1) -> list[Block]:

@@ -1,11 +1,11 @@
 """Convert a PyTorch layer or arrays to a module T that U can simulate.
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
-nn.TransformerDecoderLayer, in any dtype. Dropout is ignored, as in ``eval()``. The classes of a module
-and of its parts must be classes of PyTorch, or subclasses without new methods. Other subclasses,
-replaced parts, methods set on the instance and forward hooks raise an error, because they may change
-the result. The weights are copied in double precision, and the module is not called. This file does not
-import torch.
+nn.TransformerDecoderLayer, in float64, float32 or half precision. Dropout is ignored, as in ``eval()``.
+The classes of a module and of its parts must be classes of PyTorch, or subclasses without new methods.
+Other subclasses, replaced parts, methods set on the instance and forward hooks raise an error, because
+they may change the result. The hooks with which PyTorch counts operations are accepted. The weights are
+copied in double precision, and the module is not called. This file does not import torch.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def from_arrays(
 
     ``arrays`` maps the names W_Q, W_K, W_V, and optionally W_O, b_Q, …, W1, b1, W2, b2, gain1, …, to
     arrays. Weights are inputs×outputs, with the columns of all heads side by side. ``scale`` is
-    1/√(columns of W_Q per head) by default. With W1 and W2, the result is an encoder layer. With gains,
-    the encoder layer has norms (post-norm, unless ``norm`` is given).
+    1/√(columns of W_Q per head) by default. With W1 and W2, gains, or ``norm``, the result is an
+    encoder layer. With gains, the encoder layer has norms (post-norm, unless ``norm`` is given).
 
     >>> T = from_arrays({name: [[1.0]] for name in ("W_Q", "W_K", "W_V")})
     >>> T([[2.0]]).tolist()
@@ -228,8 +228,8 @@ def _unknown(module: Any) -> str:
 
 
 def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
-    """Raise an error if a part of a layer is not of an expected type, or if its methods or hooks were
-    changed.
+    """Raise an error if a part of a layer is not of an expected type, or if it has forward hooks or
+    replaced methods.
     """
     types = (expected,) if isinstance(expected, type) else tuple(expected)
     if not any(_is_of(part, kind) for kind in types):
@@ -242,7 +242,9 @@ def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None
 
 
 def _require_untouched(module: Any, what: str) -> None:
-    """Raise an error if a module has forward hooks, or methods that were set on the instance."""
+    """Raise an error for forward hooks of a module or of all modules, or for methods that were set on
+    the instance.
+    """
     common: Any = sys.modules["torch.nn.modules.module"]
     for hooks, owner in (
         (module._forward_hooks, what),
@@ -305,8 +307,8 @@ def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
 
 
 def _around(module: Any, count: int) -> dict[str, Any]:
-    """Return the feed-forward and the norms of an encoder or decoder layer, as keyword arguments of
-    ``Encoder``.
+    """Return the feed-forward and the norms of a PyTorch layer, as keyword arguments of ``Encoder`` or
+    ``DecoderLayer``.
 
     ``count`` is the number of norms.
     """
@@ -331,7 +333,7 @@ def _around(module: Any, count: int) -> dict[str, Any]:
 
 def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
     """Return the gains, the biases and the common epsilon of the norms, as keyword arguments of
-    ``Encoder``.
+    ``Encoder`` or ``DecoderLayer``.
     """
     for name, norm in norms.items():
         _require_type(norm, _nn().LayerNorm, name)

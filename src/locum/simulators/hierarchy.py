@@ -28,7 +28,8 @@ from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 
-#: The fields that may be smaller in T than in U. All other fields must be equal.
+#: The fields that may be smaller in T than in U. All other fields must be equal, except ``combine`` if
+#: T has one head.
 _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 
@@ -65,7 +66,7 @@ def _sees_padded_rows(order: Order) -> bool:
     """Return whether padded rows of X would count as keys, so that the number of rows must be a token.
 
     A causal attention does not attend to the padding, which comes last. Rows of zeros add nothing to
-    linear attention, but they are not zero after a norm with a bias.
+    linear attention, but they may not be zero after a norm with a bias.
     """
     if order.attention.mask == "causal":
         return False
@@ -73,7 +74,7 @@ def _sees_padded_rows(order: Order) -> bool:
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
-    """Run T on a larger U with the paper's padding, whose result differs from T(X).
+    """Run T on a larger U with the paper's padding; if rows are padded, the result is not T(X).
 
     The padding consists of zeros and an identity block in A, as in the paper's proof.
     """

@@ -79,8 +79,8 @@ class _Again:
     def run(self, T: Module, X: Any, check: bool) -> Array | None:
         """Return T(X), or None if all checks are needed.
 
-        All checks are needed if T or the shape or type of X differs from the previous run. With
-        ``check``, they are also needed if X is not finite.
+        All checks are needed if T or the shape, type or device of X differs from the previous run. With
+        ``check``, they are also needed if the sum of X is not finite.
         """
         plan = self.plan()
         if (
@@ -132,8 +132,9 @@ class LayerSimulator(Simulator):
         super().__init__(layout, output, formula.steps)
 
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
-        """Flatten ⟨T, X⟩ into tokens: X, the memory, the matrices of T and blanks, in an array of the
-        type of X.
+        """Flatten ⟨T, X⟩ into tokens: X, the memory, the matrices of T and blanks.
+
+        The result is an array of the type of X, or of float32 if X is a tensor of half precision.
         """
         return self.flattened(self.parts_of(T, X, memory))
 
@@ -193,7 +194,8 @@ class LayerSimulator(Simulator):
         (:meth:`of_batch`) runs once.
 
         An X that is not finite raises an error. On a GPU, this check waits for the result. With
-        ``check=False``, calls after the first call do not check tensors.
+        ``check=False``, a call with the same ``Attention`` T, and with a tensor X like the tensor of
+        the previous call, may skip this check.
         """
         again = self._again
         if again is not None and memory is None and executor is None:
@@ -232,7 +234,9 @@ class LayerSimulator(Simulator):
         return self._batches[batch]
 
     def _rows(self, array: Array, name: str) -> Array:
-        """Return a batch of matrices as one matrix that contains the rows of all matrices."""
+        """Return a batch of matrices as one matrix with the rows of all matrices; a single matrix is
+        returned unchanged.
+        """
         batch = self.order.batch
         if batch == 1:
             return array
@@ -249,6 +253,8 @@ class LayerSimulator(Simulator):
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Add advice to an error caused by exponentials of large scores, or by a row whose exponentials
         are all 0.
+
+        Other errors are returned unchanged.
         """
         beyond = {"OverflowError": "above 709", "ZeroDivisionError": "below −745"}
         if self.style.stable or error.kind not in beyond or not self.order.attention.exponential:
@@ -312,7 +318,7 @@ class LayerSimulator(Simulator):
 
     @cached_property
     def masked(self) -> LayerSimulator:
-        """A simulator of the same order with one additional token: the number of visible rows of X."""
+        """A simulator for the same sizes with one additional token: the number of visible rows of X."""
         attention = replace(self.order.attention, mask="rows")
         return LayerSimulator(replace(self.order, attention=attention), self.style)
 

@@ -1,7 +1,7 @@
 """Convert and check matrices given by users: NumPy arrays, lists or PyTorch tensors.
 
-PyTorch tensors remain tensors, and results have their type and device. All other values become NumPy
-arrays of floats. This module does not import torch.
+PyTorch tensors remain tensors on their device, and integers in them become float64. All other values
+become NumPy arrays of float64. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def matrix(
 ) -> Array:
     """Return ``value`` as a finite matrix with this shape, or raise an error that contains ``name``.
 
-    None in ``shape`` allows any size. Matrices that are stored must be copied, so that later changes of
-    the user's array have no effect.
+    None in ``shape`` allows any size except 0. Arrays that are stored must be copied, so that later
+    changes of the user's array have no effect. Tensors of floats are never copied.
     """
     array = real_numbers(value, name, copy=copy)
     if 0 in array.shape:
@@ -52,6 +52,8 @@ def row(value: Any, name: str, columns: int) -> Array:
 def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
     """Return ``value`` as an array or tensor of finite real numbers, or raise an error that contains
     ``name``.
+
+    Tensors without readable numbers, such as traced tensors, are not tested for finite entries.
     """
     if is_tensor(value):
         return _tensor(value, name)
@@ -72,7 +74,7 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
 
 
 def computable(value: Any, name: str) -> Array:
-    """Convert ``value`` to an array for computations; float16 and bfloat16 become float32.
+    """Convert ``value`` to an array for computations; tensors of half precision become float32.
 
     In float16, squares of deviations overflow and an ε of 1e-12 becomes 0. PyTorch's norms and
     softmaxes also accumulate in float32. Results are rounded once, by :func:`as_given`.
@@ -106,13 +108,13 @@ def is_half(array: Array) -> bool:
 
 
 def as_given(result: Array, original: Any) -> Array:
-    """Round ``result`` to the type of ``original`` if that type is float16 or bfloat16."""
+    """Round ``result`` to the type of ``original`` if that is a tensor of float16 or bfloat16."""
     return result.to(original.dtype) if is_half(original) else result
 
 
 def require_readable(tensor: Array, name: str) -> None:
-    """Raise an error for a tensor that is sparse, on the meta device, or not of a supported
-    floating-point type.
+    """Raise an error for a tensor that is sparse, on the meta device, complex, quantised, or of an
+    8-bit floating-point type.
     """
     torch: Any = sys.modules["torch"]
     dtype, dense = tensor.dtype, tensor.layout is torch.strided

@@ -115,14 +115,16 @@ class Order:
         - ``residual``: whether T is an encoder layer, X + attention(X); true by default if the order
           includes a feed-forward or norms.
         - ``projection``: the number of columns of W_O, or 0 without W_O; d by default in an encoder
-          layer with several heads.
+          layer with several concatenated heads.
         - ``bias``, ``output_bias``, ``feed_forward_bias``: whether T has biases in its projections,
           after W_O and in its feed-forward.
         - ``affine``: whether the norms have gains and biases.
-        - ``memory``: the number of rows of the memory that X attends to instead of attending to itself.
+        - ``memory``: the number of rows of the memory that X attends to instead of attending to itself,
+          or that ``cross`` attends to.
         - ``batch``: the number of X's in one run.
-        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F, or features), ``hidden``
-          (Sumformer) and ``feature_map`` (linear attention) apply only to some kinds of attention.
+        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F, features, or columns of φ),
+          ``hidden`` (Sumformer) and ``feature_map`` (linear attention) apply only to some kinds of
+          attention.
 
         >>> str(Order.of(4, 3, 2, heads=2))
         '(4, 3, 2), 2 heads'

@@ -1,8 +1,8 @@
 """Run one program over one sequence of tokens: the base class of all simulators.
 
-A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. This is the only computation
-on T outside the program. ``run_parts`` runs the program on these tokens, and ``decode`` reads the
-result matrix from the output.
+A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. T is not used for other
+computations outside the program. ``run_parts`` runs the program on the matrices of ⟨T, X⟩, and
+``decode`` reads the result matrix from an output of the program.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 #: The default executor of U.
 DEFAULT_EXECUTOR = "auto"
-#: Maximum number of tokens. Longer sequences are rejected, since they would need too much memory.
+#: Maximum number of tokens of a run without a plan. Longer sequences are rejected, since they would
+#: need too much memory.
 MAX_TOKENS = 2**28
 
 

@@ -2,8 +2,8 @@
 projection).
 
 The matrices of T become constants, and the heads that fetched entries of T disappear. The specialised
-program reads only X. The recipe ``native`` compiles this program to a network with one softmax head,
-which uses A between its queries and keys, and V in its values.
+program reads only X. The recipe ``native`` makes a network whose last head computes the softmax. This
+head uses A between its queries and keys, and V in its values.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -114,7 +114,7 @@ class Specialised:
         return as_given(like(result, real_numbers(X, "X")), X)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile the program to weights; ``recipe="native"`` is for transformers with softmax heads.
+        """Compile the program to weights; with ``recipe="native"``, one softmax head computes T.
 
         Without a recipe, networks with MLPs use ``native`` if one softmax head can compute T.
         Otherwise, and with symbolic feed-forwards (``feed_forward="exact"``), the program itself is

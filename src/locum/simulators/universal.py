@@ -103,7 +103,7 @@ class UniversalSimulator(LayerSimulator):
         return cls(order, recipe=recipe, stable=stable, base=base)
 
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
-        """Compute T(X) for a T whose order is smaller than the order of this U (see
+        """Compute T(X) for a T whose order is at most as large as the order of this U (see
         ``hierarchy.py``).
         """
         self._require_one("embed")

@@ -1,13 +1,13 @@
 """Compile U to weights: one transformer for every T of an order, built before any T is given.
 
-The recipe ``native`` is for transformers with softmax heads: its last head *is* the simulated softmax.
-With hard attention, a softmax must be computed from exponentials and a division. A softmax head needs
-neither of them. The query at position p is the row of XA that the entry at p needs. At positions j < n,
-the key is row j of X and the value is row j of XV. One head then returns Σ_j softmax(XA·Xᵀ)_pj XV_j.
-Keys at other positions are excluded by a penalty. The penalty is exactly 0 for rows of X, so it does
-not reduce precision. The network has three layers. The first layer computes the products XA and XV, and
-the second layer moves the rows of these products to the entries. The third layer computes the softmax
-and selects the column of each entry.
+With the recipe ``native``, the last head of the network *is* the simulated softmax, also if the other
+heads use hard attention. Hard attention alone must compute a softmax from exponentials and a division.
+A softmax head needs neither of them. The query at position p is the row of XA that the entry at p
+needs. At positions j < n, the key is row j of X and the value is row j of XV. One head then returns
+Σ_j softmax(XA·Xᵀ)_pj XV_j. Keys at other positions are excluded by a penalty. The penalty is exactly 0
+for rows of X, so it does not reduce precision. The network has three layers. The first layer computes
+the products XA and XV, and the second layer moves the rows of these products to the entries. The third
+layer computes the softmax and selects the column of each entry.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -49,8 +49,8 @@ RANGES = (-1.0, 1.0)
 #: Penalty that is subtracted from the scores of excluded keys. The resulting weight is 0 in this type.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
 #: Penalty that is subtracted from the scores of keys hidden by a causal mask. These scores may be
-#: arbitrarily larger than the other scores. If inputs have no ranges, this number is also the penalty
-#: for keys outside X, so that neither penalty is lost in rounding.
+#: much larger than the other scores. With symbolic feed-forwards, this number is also the penalty for
+#: keys outside X, so that neither penalty is lost in rounding. MLPs use at most the number for float32.
 HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
@@ -112,7 +112,8 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
     """Return the model with a report that maps tokens to matrices and contains the positions of T(X).
 
     In the report, ``layout`` contains [first position, copies, rows, columns] for each block.
-    ``answer`` contains the positions of T(X). Outputs at other positions are meaningless.
+    ``answer`` contains the sizes, offset and strides of T(X). Outputs at other positions are
+    meaningless.
     """
     blocks = simulator.layout.blocks.values()
     layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}

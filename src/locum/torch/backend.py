@@ -183,7 +183,7 @@ def backend(
 def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Settings:
     """Return the ``options`` of ``torch.compile`` as :class:`Settings`.
 
-    Raise an error for a mode or an unknown option.
+    Raise an error for a mode, an unknown option or an unsupported value.
     """
     if mode is not None:
         raise InputError(
@@ -232,13 +232,14 @@ def _describe_graph(graph: fx.GraphModule) -> tuple[str, bool]:
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return the decompositions of ATen operations that are not in the table of operations.
+    """Return the decompositions of operations that are not in the table of operations.
 
-    Random operations are not decomposed, since a decomposition would draw different random numbers.
+    The operations in ``RANDOM`` are not decomposed, since a decomposition would draw different random
+    numbers.
     """
     chosen = dict(_decompositions_of_aten()) | FUSED_LAYERS
     chosen.update(dict.fromkeys(_LINSPACE, linspace))
-    # Dynamo creates this operation from addcmul_ and addcdiv_, and registers it on first use.
+    # Dynamo creates this operation from methods such as addcmul_, and registers it on first use.
     if hasattr(ops.prims, "fma"):
         chosen[ops.prims.fma.default] = multiply_add
     return chosen
@@ -263,8 +264,8 @@ def linspace(
     device: Any = None,
     **_: Any,
 ) -> Tensor:
-    """Return ``steps`` equidistant numbers from ``start`` to ``end``, computed in float64 and rounded
-    once.
+    """Return ``steps`` equidistant numbers from ``start`` to ``end``, computed in float64 and then
+    converted to ``dtype``.
 
     For an integer ``dtype``, ``start`` and ``end`` are first rounded towards 0, as in eager execution.
     """

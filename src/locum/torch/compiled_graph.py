@@ -23,11 +23,13 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 
 #: The values of the symbols of a graph.
 Values = tuple[int, ...]
-#: Number of steps of the first family of a graph, and maximum for later families, which are longer.
+#: Maximum numbers of steps of the first family of a graph and of all families. The maximum of each
+#: further family is twice as large, up to the second number.
 SHORTEST, LONGEST = 64, 1_024
 #: Minimum number of steps of a family. A family requires the translation of three programs.
 FEWEST = 8
-#: Minimum value of a symbol: Dynamo captures separate graphs for lengths of 0 and 1.
+#: Minimum value of a decreasing symbol in a family: Dynamo captures separate graphs for lengths of 0
+#: and 1.
 _LEAST = 2
 #: The attributes of a program that are interpolated, besides its results and its plan.
 _LINEAR = ("feeds", "read", "token_count", "multiply_adds")
@@ -38,7 +40,8 @@ class ProgramFamily:
     program.
 
     The family contains the values after 0 to ``count`` steps from ``first``. :class:`NotLinearError` is
-    raised if interpolation does not reproduce the program in the middle.
+    raised if the first and the last program differ in more than integers, or if interpolation does not
+    reproduce the program in the middle.
     """
 
     def __init__(
@@ -94,8 +97,9 @@ def make_family(
     step: Values,
     count: int,
 ) -> ProgramFamily | None:
-    """Return a family of programs for values of symbols on a line, or None if the programs do not
-    depend linearly on the values.
+    """Return a family of programs for values of symbols on a line.
+
+    Return None if the programs do not depend linearly on the values, or if one of them cannot be made.
     """
     line = sympy.Symbol("line")
     values = {s: a + line * d for s, a, d in zip(symbols, first, step, strict=True)}
@@ -136,8 +140,9 @@ def _numbers(program: Program) -> Any:
     return [program.outputs.parts, program.host_code, *(getattr(program, name) for name in _LINEAR)]
 
 
-#: Maximum numbers of translated and of interpolated programs that a graph caches, one for each set of
-#: values of its symbols. The least recently used program is dropped first.
+#: Maximum numbers of translated and of interpolated programs that a graph caches. Each program is for
+#: one set of values of the symbols and one set of recorded modules. The least recently used program is
+#: dropped first.
 MOST_PROGRAMS, MOST_INTERPOLATED = 64, 256
 #: A program, and the record of its runs.
 Entry = tuple[Program, ProgramUsage]
@@ -180,7 +185,7 @@ class CompiledGraph:
         return list(dict.fromkeys(paths))
 
     def _find(self, arguments: Sequence[Any], recorder: Recorder | None) -> Entry:
-        """Return the program for the shapes of these arguments, from a cache if possible."""
+        """Return the program for these arguments and its usage, from a cache if possible."""
         recorded = recorder.module_patterns if recorder is not None else ()
         values = self._binding.find_values(arguments)
         key = values, recorded
@@ -199,9 +204,10 @@ class CompiledGraph:
         return Program(concrete, self._usage.settings, kind=self._kind, recorded=recorded)
 
     def _find_in_families(self, values: Values, recorded: tuple[str, ...]) -> Entry | None:
-        """Return an interpolated program, or None if no family contains these values.
+        """Return a program of a family, or None if no family contains these values.
 
-        A new family is created when three successive new sets of values are on a line.
+        For the fast executor, a new family is created when three successive new sets of values are at
+        equal distances on a line.
         """
         families = self._families.setdefault(recorded, [])
         for family, usage in families:

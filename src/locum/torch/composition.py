@@ -1,8 +1,8 @@
-"""Translate a captured graph into a sequence of small RASP programs, one for each operation.
+"""Translate a captured graph into a sequence of small RASP programs, at most one for each operation.
 
-The tokens of a small program are the storages of its operands. The composition of all small programs is
-the RASP program of the graph. Equal layers of a model share their small programs, so the fast executor
-plans each program only once.
+An operation whose results are views of its operands needs no program. The tokens of a small program are
+the storages of its operands. The composition of all small programs is the RASP program of the graph.
+Equal layers of a model share their small programs, so that the fast executor can reuse their plans.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class Composition(Translation):
         return name
 
     def _compute(self, node: fx.Node, row: Row, out: Any, arguments: Any, options: Any) -> Construction:
-        """Add the small program of a graph node, and return its results as views of named storages."""
+        """Return the results of a graph node as views of named storages.
+
+        If the node computes new storages, add its small program to ``calls``.
+        """
         names = {tensor.sop.node: tensor.sop for tensor in _tensors((arguments, options))}
         ends = list(accumulate((self._sizes[name] for name in names), initial=0))
         starts = dict(zip(names, ends, strict=False))

@@ -1,7 +1,8 @@
 """Represent a captured graph in which all shapes are numbers.
 
-The metadata of a graph contains a fake tensor for each node. Dynamo may capture a graph with symbols in
-its shapes. A program has fixed shapes, so each symbol is replaced by its value in a call.
+The metadata of a graph contains fake tensors for the tensors of its nodes. Dynamo may capture a graph
+with symbols in its shapes. A program has fixed shapes, so each symbol that the arguments of a call
+determine is replaced by its value.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async
 
 @dataclass(frozen=True)
 class ConcreteGraph:
-    """A graph with the value of each node: a fake tensor, a number, or a tuple of them."""
+    """A graph with the values of its nodes, such as fake tensors, numbers, and tuples of them."""
 
     #: The module that contains the attributes of the graph, such as tensor constants.
     module: torch.nn.Module
@@ -46,7 +47,7 @@ class ConcreteGraph:
         return results
 
     def find_needed(self) -> set[fx.Node]:
-        """Return the nodes on which the results and the assertions of the graph depend."""
+        """Return the output, the assertions, and all nodes on which they depend."""
         needed: set[fx.Node] = set()
         for node in reversed(self.graph.nodes):
             if node.op == "output" or node.target in ASSERTIONS or node in needed:
@@ -54,15 +55,16 @@ class ConcreteGraph:
         return needed
 
     def is_number(self, node: fx.Node) -> bool:
-        """Return whether the value of a node is a number or None, and therefore a constant of the
+        """Return whether a node is a number, or an input that is None, and therefore a constant of the
         program.
         """
         value = self.values.get(node)
         return isinstance(value, (int, float)) or (value is None and node.op == "placeholder")
 
     def storage_base(self, node: fx.Node) -> fx.Node:
-        """Return the node that creates the storage of a tensor: the node itself, unless it is a
-        view.
+        """Return the first node with the storage of a tensor, such as the base of a view.
+
+        For an item of a tuple with a new storage, this is the node that returns the tuple.
         """
         key = storage_key(self.values[node])
         while node.op == "call_function":
@@ -127,9 +129,7 @@ class SymbolBinding:
 def read_metadata(
     module: fx.GraphModule, symbols: Mapping[sympy.Symbol, int] | None = None
 ) -> ConcreteGraph:
-    """Return a graph with the fake tensors from its metadata; symbols in shapes are replaced by their
-    values.
-    """
+    """Return a graph with the values from its metadata; ``symbols`` are replaced by numbers."""
     values = {}
     for node in module.graph.nodes:
         if node.op == "get_attr":
@@ -146,7 +146,8 @@ def _results(node: fx.Node) -> tuple[Any, ...] | None:
     """Return the values of a node without metadata, taken from the ``getitem`` nodes that use its
     results.
 
-    Results that are not used are None. Return None for a node with a single result.
+    Results that are not used are None, and unused results after the last used one are left out. Return
+    None if no ``getitem`` node uses the node.
     """
     used: dict[Any, Any] = {
         user.args[1]: user.meta.get("val", _results(user))
@@ -169,10 +170,10 @@ def _symbolic_keys(value: Any) -> list[StorageWeakRef]:
 
 
 class _Substitution:
-    """A function that replaces symbols in the sizes of fake tensors and preserves shared memory."""
+    """A function that replaces symbols in numbers and fake tensors, and preserves shared memory."""
 
     def __init__(self, symbols: Mapping[sympy.Symbol, int], values: Iterable[Any]) -> None:
-        #: Storage keys of tensors with symbols in their sizes.
+        #: Storage keys of tensors with symbols in their sizes, strides or offsets.
         self._symbolic = {key for value in values for key in _symbolic_keys(value)}
         self._symbols = {symbol: sympy.Integer(value) for symbol, value in symbols.items()}
         self._numbers: dict[sympy.Expr, Any] = {}
@@ -181,7 +182,10 @@ class _Substitution:
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def __call__(self, value: Any) -> Any:
-        """Return a value with its symbols replaced by numbers; symbols that depend on data remain."""
+        """Return a value with its symbols replaced by numbers.
+
+        A number or tensor with a symbol that depends on data is returned unchanged.
+        """
         if isinstance(value, _SYMBOLS):
             return self._evaluate(value)
         if isinstance(value, (tuple, list)):

@@ -2,8 +2,9 @@
 
 The host is the ordinary PyTorch code outside the RASP program. ``separate_random_numbers`` rewrites a
 graph so that nodes on the host draw all random numbers, in the order of the graph. These nodes read at
-most the layout of a tensor, or parameters such as probabilities. U computes everything that depends on
-the random numbers. For example, dropout becomes a random mask from the host and two products on U.
+most the layout of a tensor, or parameters such as probabilities. U computes the other operations that
+depend on random numbers. For example, dropout becomes a random mask from the host and two products on
+U.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ class _Separation:
     old: ConcreteGraph
     graph: fx.Graph = field(default_factory=fx.Graph)
     values: dict[fx.Node, Any] = field(default_factory=dict)
-    #: The new node of each old one; for dropout, a tuple of nodes indexed by ``getitem``.
+    #: The new node of each old one. For dropout and for saved generator states, a tuple of nodes that
+    #: ``getitem`` indexes.
     new: dict[fx.Node, Any] = field(default_factory=dict)
 
     def run(self) -> ConcreteGraph:
@@ -143,7 +145,7 @@ class _Separation:
         if node.target is not torch.ops.higher_order.run_and_save_rng_state:
             return self.add(node, operation, arguments, options, value)
         state, value = value
-        # An operation that draws no numbers returns the present state of the generator.
+        # Drawing no numbers saves the present state of the generator.
         tensors = [self.values[one] for one in arguments if isinstance(one, fx.Node)]
         device = {"device": next((t.device for t in tensors if isinstance(t, torch.Tensor)), None)}
         nothing = (torch.ops.aten.rand.default, [0])
@@ -179,8 +181,9 @@ class _Separation:
         train: bool | None,
         value: tuple[torch.Tensor | None, torch.Tensor | None],
     ) -> tuple[Any, Any]:
-        """Add nodes that compute dropout from the random mask; return x · mask / (1 − p) and the
-        mask.
+        """Add nodes that compute dropout from the random mask; return the product and the mask.
+
+        The product is x · mask / (1 − p) in training, or None if it is not used.
         """
         product, kept = (*value, None)[:2]  # results that are not used may be missing
         if kept is None:
@@ -235,8 +238,9 @@ TABLE_OPERATIONS = frozenset(name for names in OPERATIONS_BY_KIND.values() for n
 
 
 def is_table_operation(node: fx.Node) -> bool:
-    """Return whether the closed list contains the operation of a node, so that the host may run it on
-    integers.
+    """Return whether the host may run the operation of a node on integers.
+
+    These operations are views, ``getitem`` and the operations of the closed list.
     """
     if node.target is operator.getitem:
         return True
@@ -252,12 +256,12 @@ def is_view(node: fx.Node) -> bool:
 
 
 def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: bool) -> set[fx.Node]:
-    """Return the nodes whose tensors are known on the host: inputs, constants, random numbers and
-    tables.
+    """Return the nodes whose tensors are known on the host: inputs, constants, random numbers, tables,
+    and ``as_strided`` views of known tensors.
 
     ``tables`` allows the host to compute tables of integers, positions and shapes with the closed list.
-    ``integer_inputs`` allows these tables to depend on integer inputs. This argument is false for a
-    backward graph, whose integer inputs were computed by U.
+    ``integer_inputs`` allows these tables to depend on inputs and constants of integers or booleans.
+    This argument is false for a backward graph, since U may have computed its integer inputs.
     """
     known: set[fx.Node] = set()
     whole: set[fx.Node] = set()
@@ -287,9 +291,10 @@ def choose_host_nodes(concrete: ConcreteGraph, *, tables: bool, integer_inputs: 
 
 
 def _views_of_input(concrete: ConcreteGraph, node: fx.Node, known: set[fx.Node]) -> list[fx.Node]:
-    """Return the views from an input to an ``as_strided`` node, which reads the storage of the input.
+    """Return an ``as_strided`` node and the nodes from which it is derived, up to the base of its
+    storage.
 
-    The list is empty if the storage is not known on the host.
+    The list is empty if the base is not known on the host.
     """
     base = concrete.storage_base(node)
     if base not in known:
@@ -306,7 +311,7 @@ class HostPart:
 
     #: The nodes whose values are returned.
     wanted: Sequence[fx.Node]
-    #: The nodes that are computed.
+    #: The nodes that are computed, without views and numbers.
     computed: Sequence[fx.Node]
     function: fx.GraphModule
 

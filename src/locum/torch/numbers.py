@@ -7,8 +7,10 @@ execution. In elementwise formulas, all executors therefore agree on where an in
 overflows. In arithmetic, booleans are 0 and 1.
 
 Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
-The backend raises an error if a token or the result of integer arithmetic exceeds 2⁵³ in magnitude, or
-if an integer result of the graph is NaN or infinite.
+The backend raises an error if a token exceeds 2⁵³ in magnitude. A run also raises an error if float64
+integers exceed 2⁵³ in elementwise arithmetic or in a result, or if an integer result is NaN or
+infinite. The fast executor computes some steps in int64. Such steps wrap around as in PyTorch, and
+their results may exceed 2⁵³ without an error.
 """
 
 from __future__ import annotations
@@ -174,8 +176,8 @@ def compute(
 def require_exact(out: Layout, value: SOp) -> None:
     """Require that finite integers do not exceed 2⁵³ in magnitude; otherwise a run raises an error.
 
-    PyTorch does not define casts of NaN and infinities to integers. In Locum, such a cast does not
-    change the value. A result of the graph that contains such a value raises an error.
+    PyTorch does not define casts of NaN and infinities to integers. In Locum, the result of such a cast
+    is also NaN or infinite. A result of the graph that contains such a value raises an error.
     """
     if math.prod(out.shape):
         is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)

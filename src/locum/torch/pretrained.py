@@ -24,6 +24,7 @@ class Pretrained:
     """A pretrained model with its tokenizer."""
 
     model: Any
+    #: The tokenizer, or None if the folder contains none.
     tokenizer: Any
     folder: Path
     #: Names of parameters that the folder does not contain and that have random values.
@@ -35,7 +36,7 @@ class Pretrained:
         return bool(getattr(self.model.config, "is_encoder_decoder", False))
 
     def encode(self, texts: Sequence[str], *, pad_left: bool = False) -> dict[str, torch.Tensor]:
-        """Return the inputs of the model for several texts, padded to the length of the longest text.
+        """Return the inputs of the model for texts, padded to the length of the longest text.
 
         With ``pad_left``, the padding precedes each text.
         """
@@ -68,7 +69,7 @@ def load_pretrained(
     """Load the model and the tokenizer from a folder.
 
     With ``generates``, the model has a language-model head. With ``answers``, the model has the head
-    with which it was saved, and the tokenizer is optional.
+    with which it was saved, the tokenizer is optional, and missing weights raise an error.
     """
     try:
         import transformers

@@ -46,7 +46,10 @@ _GROUPED_PRODUCTS = {
 
 
 def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
-    """Return the number of multiply-adds of a graph node, computed from the shapes of its arguments."""
+    """Return the number of multiply-adds of a graph node, computed from the shapes of its arguments.
+
+    Products, convolutions and attention are counted. The number is 0 for other operations.
+    """
     packet = getattr(node.target, "overloadpacket", None)
     values = concrete.values
     arguments: Any = fx.node.map_arg(node.args, values.__getitem__)
@@ -77,7 +80,7 @@ class Settings:
     executor: Annotated[str, Setting("a text", choices=("fast", "dense", "heads"))] = "fast"
     #: Whether the host computes tables of integers and positions.
     host: Annotated[str, Setting("a text", choices=("allowed", "forbidden"))] = "allowed"
-    #: Whether plans on a GPU are recorded as CUDA graphs.
+    #: Whether the plans of inference graphs on a GPU are recorded as CUDA graphs.
     cuda_graphs: Annotated[str, Setting("a text", choices=("allowed", "forbidden"))] = "allowed"
 
 
@@ -120,15 +123,16 @@ class Program:
         self.token_count, self.length = translation.token_count, translation.length
         wanted = dict.fromkeys([*translation.feeds, *outputs.wanted])
         self._host = HostPart.of(concrete, known, list(wanted))
-        #: The nodes that U computes, and the nodes that the host computes.
+        #: The nodes that U computes.
         self.on_u: Sequence[fx.Node] = translation.on_u
+        #: The nodes that the host computes, without views and numbers.
         self.on_host: Sequence[fx.Node] = self._host.computed
         #: The multiply-adds of U and of the host in one run.
         self.multiply_adds = tuple(
             sum(count_multiply_adds(concrete, node) for node in nodes)
             for nodes in (self.on_u, self.on_host)
         )
-        #: The plan of the fast executor, created in the first run, and the function that runs the plan.
+        #: The plan of the fast executor, created when first needed, and the function that runs it.
         self.plan: Plan | None = None
         self._run_plan: Callable[[list[torch.Tensor]], list[torch.Tensor]]
         self._has_graph = (
@@ -198,7 +202,7 @@ class Program:
         return dict(zip(self.read, values, strict=True))
 
     def _check_integers(self, feeds: Mapping[fx.Node, torch.Tensor]) -> None:
-        """Raise an error if tokens contain integers that float64 would round."""
+        """Raise an error if tokens contain integers beyond 2⁵³, which float64 may round."""
         outside = {
             node: find_inexact(part)
             for node, part in feeds.items()
@@ -255,7 +259,7 @@ class Program:
         self._run_plan = GraphRunner(run) if has_graph else run
 
     def _check(self, found: Mapping[Node, torch.Tensor]) -> None:
-        """Raise an error if a condition on the inputs is violated, such as an index out of range."""
+        """Raise an error if a condition of the program is violated, such as an index out of range."""
         if not self._conditions:
             return
         violations = torch.stack([found[root][0].double() for root in self._conditions])
@@ -269,8 +273,8 @@ class Program:
     def _move(self, part: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Return tokens in the given dtype and on the device of the program.
 
-        A single number may be on the CPU, as PyTorch allows; any other tensor on another device raises
-        an error.
+        A tensor with one entry may be on the CPU, as PyTorch allows for scalars. Any other tensor on
+        another device raises an error.
         """
         if part.dtype is not dtype:
             part = part.to(dtype)

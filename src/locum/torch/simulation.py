@@ -20,7 +20,7 @@ TOLERANCES: dict[torch.dtype, float] = {
     torch.float16: 2e-2,
     torch.bfloat16: 1e-1,
 }
-#: Maximum number of graphs of one model that Dynamo captures before it raises an error.
+#: Maximum number of graphs that Dynamo captures for one compiled form before it raises an error.
 MOST_GRAPHS = 64
 #: The attribute of a model that stores its compiled forms.
 _ATTRIBUTE = "_locum_compiled"
@@ -29,7 +29,7 @@ _ATTRIBUTE = "_locum_compiled"
 class CompiledForms:
     """The compiled forms of a model for different options.
 
-    Copies and pickles of the model contain no compiled forms.
+    Deep copies and pickles of the model contain no compiled forms.
     """
 
     def __init__(self) -> None:
@@ -53,16 +53,16 @@ def simulate(
 ) -> Any:
     """Run a model on U and return its output.
 
-    The first call compiles the model with ``torch.compile(model, backend="locum", fullgraph=True)``,
-    and later calls use the compiled model. The output has the same type as the output of the model,
-    such as a ``ModelOutput`` of transformers.
+    The first call with an ``executor`` and a ``host`` compiles the model with
+    ``torch.compile(model, backend="locum", fullgraph=True)``, and later calls use the compiled model.
+    The output has the same type as the output of the model, such as a ``ModelOutput`` of transformers.
 
-    ``executor`` and ``host`` are the options of the backend. With ``compare``, the model also runs
+    ``executor`` and ``host`` are options of the backend. With ``compare``, the model also runs
     eagerly. An :class:`ExecutionError` is raised if a tensor of the output differs by more than
     ``tolerance``, relative to the largest entry of the tensor. The error is also raised for differences
     in dtype, shape, integers, infinities or NaN. The default tolerance is 1e-9 for float64, 1e-4 for
     float32, 2e-2 for float16 and 1e-1 for bfloat16. The eager run uses copies of the inputs. Random
-    number generators, caches and buffers change as in a single run.
+    number generators, buffers and caches in the inputs change as in a single run.
     """
     options: Any = {"compare": compare, "tolerance": tolerance, "executor": executor, "host": host}
     return simulate_and_measure(model, arguments, inputs, **options)[0]
@@ -154,7 +154,8 @@ def _unchanged_state(model: torch.nn.Module) -> Iterator[None]:
 def check_difference(expected: Any, found: Any, tolerance: float | None = None) -> float:
     """Return the largest relative difference between the tensors of two outputs.
 
-    An :class:`ExecutionError` is raised if a difference exceeds ``tolerance``.
+    An :class:`ExecutionError` is raised if a difference exceeds ``tolerance``, or if the outputs
+    contain different tensors.
     """
     wanted, got = list_tensors(expected), list_tensors(found)
     if list(wanted) != list(got):
@@ -196,9 +197,10 @@ _DEEPEST = 12
 
 
 def measure_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
-    """Return the largest difference of two tensors, relative to the largest entry of ``expected``.
+    """Return the largest difference of two tensors, relative to the largest magnitude in ``expected``.
 
-    The difference is infinite if the tensors differ in dtype, shape, integers, infinities or NaN.
+    Only finite entries are compared in this way. The difference is infinite if the tensors differ in
+    dtype, shape, integers, infinities or NaN.
 
     >>> measure_difference(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 5.0]))
     0.25

@@ -115,7 +115,7 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         self.runs.append(run)
 
     def check_patterns(self) -> None:
-        """Warn about patterns that match no module of the graphs that ran."""
+        """Warn about patterns that match no module of the graphs that ran, if any graph ran."""
         for pattern in self.module_patterns:
             if self.runs and not any(fnmatchcase(path, pattern) for path in self.paths):
                 known = [path for path in self.paths if path]
@@ -127,7 +127,8 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
     def patterns(self) -> dict[str, torch.Tensor]:
         """The attention patterns of the last run of each module, by module path.
 
-        A pattern is a softmax with at least three dimensions, usually batch, head, query and key.
+        A pattern is a step that a construction names ``pattern``, or a softmax with at least three
+        dimensions, usually batch, head, query and key. The last such step of a module is returned.
         Dropout of attention weights is not applied to the pattern.
         """
         found = {}
@@ -165,14 +166,16 @@ _active: ContextVar[Recorder | None] = ContextVar("locum_recorder", default=None
 
 @contextmanager
 def record(*modules: str) -> Iterator[Recorder]:
-    """Record the steps of modules in all runs of compiled forward graphs inside the ``with`` block.
+    """Record the steps of modules in runs of compiled graphs, except backward graphs, inside the
+    ``with`` block.
 
     ``modules`` are paths of modules with shell-style wildcards, such as ``"*.self_attn"``. A path is
     relative to the compiled module. The steps of a module are its ``output``, the results of its ATen
-    operations (``addmm``, ``addmm_1``, …), and the parts that a construction names, such as the
-    ``pattern`` of attention. Steps are additional roots of the RASP program, so they remain available
-    when operations are fused. Only runs in the current thread are recorded. A warning lists the
-    available modules if the graphs that ran contain no module with such a path.
+    operations other than views (``addmm``, ``addmm_1``, …), and the parts that a construction names,
+    such as the ``pattern`` of attention. Steps that U computes are additional roots of the RASP
+    program, so they remain available when operations are fused. Only runs in the current thread are
+    recorded. A warning lists available modules if the graphs that ran contain no module with such a
+    path.
     """
     if not modules or not all(isinstance(pattern, str) for pattern in modules):
         raise InputError(
@@ -209,7 +212,10 @@ class StepCollector:
             self._add(path, name, value)
 
     def add_outputs(self, values: Mapping[fx.Node, Any]) -> None:
-        """Add the results of a module that are used outside of it, as ``output``, ``output_1``, …"""
+        """Add the results of U in a module that are used outside of it, as ``output``, ``output_1``, …
+
+        ``values`` are the results of the nodes that U computes.
+        """
         for node, value in values.items():
             for path in self._recorded_paths(node):
                 if any(path not in module_paths(user) for user in node.users):

@@ -1,8 +1,8 @@
-"""Map each ATen overload that U computes to its construction.
+"""Map each overload that U computes, such as ``aten.mm.default``, to its construction.
 
 The arguments of a construction are the layout of the result and the arguments of the operation. Tensors
 of the program replace the PyTorch tensors. A construction returns one tensor of the program, or a tuple
-of tensors.
+of tensors, in which None stands for a result that is not requested.
 """
 
 from __future__ import annotations

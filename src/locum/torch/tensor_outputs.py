@@ -1,7 +1,7 @@
 """Create the results of a graph from the roots of its program.
 
 Results have the dtype, shape, strides and aliasing of eager execution. The fake tensors of the graph
-determine these properties. Results share memory exactly if their fake tensors share a storage.
+determine these properties. Results of U share memory exactly if their fake tensors share a storage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from locum.torch.translation import Translation, write_strided
 
 @dataclass(frozen=True)
 class KnownOutput:
-    """A result available on the host: an input, a node that the host computes, or a view of either."""
+    """A result available on the host: an input, a constant, a node that the host computes, or a view
+    of one of them.
+    """
 
     node: fx.Node
     #: For a view: its shape, its strides, and the offset from the beginning of the tensor.
@@ -84,16 +86,18 @@ class Memory:
 
     @cached_property
     def source(self) -> Source | None:
-        """The source whose memory all results use directly, or None if the results are copied to new
-        memory.
+        """The source whose entries have the layout of all results, or None if the results are written
+        to new memory.
         """
         sources = {output.source for output in self.read}
         is_laid_out = all(output.is_laid_out for output in self.outputs.values())
         return sources.pop() if len(sources) == 1 and is_laid_out else None
 
     def make(self, found: Mapping[Source, torch.Tensor], taken: set[int]) -> dict[int, torch.Tensor]:
-        """Return the results as tensors; ``taken`` contains the addresses of memory that other tensors
-        use.
+        """Return the results as tensors.
+
+        ``taken`` contains the addresses of memory that other tensors use. The address of the memory of
+        a source that the results use is added to ``taken``.
         """
         if self.source is not None:
             memory = self._convert(found[self.source])
@@ -122,7 +126,7 @@ class Memory:
     def _convert(self, value: torch.Tensor) -> torch.Tensor:
         """Convert computed numbers to the dtype of the results.
 
-        Integers that are not exact raise an error.
+        Floats beyond 2⁵³ in magnitude and NaN raise an error if the results are integers.
         """
         if value.dtype == self.dtype:
             return value
@@ -140,7 +144,9 @@ class Memory:
 
 
 class Outputs:
-    """The results of a graph in order; each result is a constant or is computed by the host or by U."""
+    """The results of a graph in order; each result is a constant, is available on the host, or is
+    computed by U.
+    """
 
     def __init__(self, concrete: ConcreteGraph, translation: Translation, known: set[fx.Node]) -> None:
         self._concrete, self._translation, self._known = concrete, translation, known

@@ -1,7 +1,8 @@
 """Translate a captured graph into one RASP program.
 
-The tokens of the program are the entries of tensors that are known on the host. A construction from the
-table computes each of the other nodes. The roots of the program are the storages of its results.
+The tokens of the program are the memory of the tensors on the host that the program reads. A
+construction from the table computes each of the other nodes. The roots of the program are the storages
+of its results and its conditions.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def write_strided(
 class Construction:
     """The result of a construction, with the observed tensors and conditions collected from it."""
 
-    #: A tensor, or a tuple of them.
+    #: A tensor, or a tuple of tensors, some of which may be None.
     result: Any
     #: Tensors that the construction names, such as attention patterns.
     observed: Sequence[tuple[str, Tensor]]
@@ -118,13 +119,14 @@ class Translation:
         #: The tensors that become tokens, in the order of the tokens.
         self.feeds: dict[fx.Node, Feed] = {}
         self.token_count = 0
-        #: The device of the program: the device of the first tensor that is not a scalar, if any.
+        #: The device of the program: the device of the first tensor that is not a scalar, otherwise of
+        #: the first scalar tensor, otherwise the CPU.
         self.device = _device(concrete)
         #: Nodes that U computes.
         self.on_u: list[fx.Node] = []
         #: S-ops that are 0 at position 0 for valid inputs, each with the text of the error.
         self.conditions: dict[Node, str] = {}
-        #: Length of the sequence: tokens, and further positions that results need.
+        #: Length of the sequence: tokens, and further positions that computed tensors need.
         self.length = 1
         #: The number of positions of each s-op that is the storage of a tensor.
         self.storages: dict[Node, int] = {}
@@ -163,7 +165,10 @@ class Translation:
             self.conditions[violations.node] = problem + describe_origin(node)
 
     def read(self, node: fx.Node) -> Any:
-        """Return the tensor of a graph node; a tensor on the host becomes tokens on first use."""
+        """Return the tensor or the number of a graph node.
+
+        A tensor on the host becomes tokens on first use.
+        """
         if node in self._tensors:
             return self._tensors[node]
         value = self._concrete.values[node]
@@ -175,7 +180,7 @@ class Translation:
     def find_feed(self, tensor: Tensor) -> tuple[fx.Node, int] | None:
         """Return the graph node whose tokens a tensor views, and the position of its first token.
 
-        Return None for a computed tensor.
+        Return None for a computed tensor or an empty tensor.
         """
         if tensor.sop.node is not tokens.node or not tensor.size:
             return None
@@ -209,7 +214,7 @@ class Translation:
     def _show_memory(self, node: fx.Node) -> Tensor:
         """Return the result of ``as_strided`` on an input, with the visible memory as new tokens.
 
-        The storage of an input is larger than the input, and its offset may differ between calls.
+        The storage of an input may be larger than the input, and its offset may differ between calls.
         """
         value = self._concrete.values[node]
         memory = self._feed(node, value)
@@ -221,7 +226,10 @@ class Translation:
         return result
 
     def _construct(self, node: fx.Node) -> Any:
-        """Return the tensor, or the tuple of tensors, that the construction of a graph node creates."""
+        """Return the tensor, or the tuple of tensors, that the construction of a graph node creates.
+
+        Also add the conditions and the recorded steps of the node.
+        """
         if node.target is operator.getitem:
             source, place = cast(tuple[fx.Node, int], node.args)
             return self.read(source)[place]

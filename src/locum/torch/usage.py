@@ -65,7 +65,10 @@ class ProgramUsage:
 
     @property
     def program(self) -> Program | None:
-        """The program, or None if it was dropped from the cache."""
+        """The program, or None if it was dropped from the cache.
+
+        For a family of interpolated programs, this is the last program of the family.
+        """
         return self._program()
 
     def add_run(self, program: Program, seconds: float) -> None:

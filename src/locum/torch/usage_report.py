@@ -58,7 +58,9 @@ def report(compiled: Any = None) -> Report:
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """The runs of one program, which is a graph with concrete shapes."""
+    """The runs of one program, which is a graph with concrete shapes, or of a family of interpolated
+    programs.
+    """
 
     graph: GraphUsage
     usage: ProgramUsage
@@ -66,7 +68,7 @@ class ProgramReport:
 
     @property
     def runs(self) -> int:
-        """Number of runs of the program."""
+        """Number of runs of the program or of the family."""
         return self.count.runs
 
     @property
@@ -76,7 +78,10 @@ class ProgramReport:
 
     @property
     def program(self) -> Program | None:
-        """The program, or None if it was dropped from the cache."""
+        """The program, or None if it was dropped from the cache.
+
+        For a family of interpolated programs, this is the last program of the family.
+        """
         return self.usage.program
 
     @cached_property
@@ -181,14 +186,20 @@ class Report:
 
     @property
     def plans(self) -> int:
-        """Number of plans that the fast executor created for programs that are still cached."""
+        """Number of plans that the fast executor created for programs that are still cached.
+
+        The plans of a family of interpolated programs count as one.
+        """
         programs = [one.program for one in self.programs]
         return sum(program is not None and program.plan is not None for program in programs)
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Wall time in seconds for translating graphs, for planning, and for all runs (including
-        planning).
+        """Wall time in seconds for translating graphs, for planning, and for all runs.
+
+        The time of a first run includes planning. For a family of interpolated programs, the first two
+        times contain only the last program. The time for planning omits programs that were dropped from
+        the cache.
         """
         programs = [one.program for one in self.programs]
         return {

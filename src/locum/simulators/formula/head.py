@@ -1,9 +1,9 @@
 """Define the attention head of each kind as a formula on views of one sequence.
 
-The arguments of each function include X, the input of the queries, and Y, the input of the keys (X
-itself, or a memory). ``of`` is a function from the name of a matrix of T to its view. Each function
-returns the steps by name; the last step is the output of the head. In a family of heads, only the views
-depend on the head.
+The arguments of each function in ``HEADS`` include X, the input of the queries, and Y, the input of the
+keys (X itself, or a memory). ``of`` is a function from the name of a matrix of T to its view. Each of
+these functions returns the steps by name; the last step is the output of the head. In a family of
+heads, only the views depend on the head.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Style:
         """Return whether the softmax is divided by its row sums after the product with the values.
 
         This saves the layer that computes the sums, since the product can compute them. The division is
-        not last in the paper's form, or if a row may have no visible key.
+        last only in the recipe fetch, without a stable shift, and if every row has a visible key.
         """
         fits = self.recipe == "fetch" and not self.stable and self.divide_last
         return fits and order.mask in (None, "causal", "rows")

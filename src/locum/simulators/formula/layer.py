@@ -2,7 +2,7 @@
 
 X, the memory, the matrices of T and the result are views of one sequence. Heads are a family h (Lemma
 multi-head): one formula whose views depend on h, summed over h. The program does not depend on T. The
-number of its nodes is independent of the number of heads and, with the recipes fetch and paper, of the
+number of its nodes is bounded for all numbers of heads and, with the recipes fetch and paper, for all
 sizes of the matrices.
 """
 
@@ -173,7 +173,7 @@ class Formula:
         return norms.apply(result) if norms.where == "post" else result
 
     def hidden_units(self, order: Order, y: Matrix) -> Matrix:
-        """Return the feed-forward activation(y W1 + b1) W2 + b2, and record its hidden units as a step.
+        """Return the feed-forward activation(y W1 + b1) W2 + b2, and record hidden units and result.
 
         With a gate, the hidden units are activation(y W_gate + b_gate) ∘ (y W1 + b1).
         """

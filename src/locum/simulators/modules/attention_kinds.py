@@ -1,9 +1,9 @@
 """Define the kinds of attention in the paper's remarks as modules T, and the table of all kinds.
 
-To add a kind, define a class, a row of the table and a function in ``formula/head.py``. All kinds
-consist of products, row sums, softmaxes and elementwise functions, so U simulates them in the same way
-as softmax attention. ``biased`` means that the projections of X have an additional row, which
-multiplies a constant 1.
+To add a kind, define a class, a row of the table and a function in ``formula/head.py``. The kinds
+consist of products, row sums, softmaxes, hard attention and elementwise functions, so U simulates them
+in the same way as softmax attention. ``biased`` means that the projections of X have an additional row,
+which multiplies a constant 1.
 """
 
 from __future__ import annotations

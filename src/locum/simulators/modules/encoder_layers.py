@@ -2,7 +2,8 @@
 
 The sublayers are, in this order: self-attention, the cross-attention of a decoder layer, and the
 feed-forward. Each sublayer computes y + f(y), with a norm before f (``norm="pre"``), a norm after the
-sum (``"post"``) or no norm. For the feed-forward, the residual sum is optional.
+sum (``"post"``) or no norm. For the feed-forward, the residual sum is optional. In a parallel layer,
+both sublayers read X, and X is added once.
 """
 
 from __future__ import annotations
@@ -226,8 +227,10 @@ class Layer(Module):
         """Return all steps of the layer by name, computed with NumPy: attention, residual sums, norms,
         feed-forward.
         """
-        if (memory is None) != (self.cross is None):
+        if memory is None and self.cross is not None:
             raise InputError("expected encoder layers, got a decoder layer, which requires a memory")
+        if memory is not None and self.cross is None:
+            raise InputError("expected no memory for an encoder layer, got one")
         evaluation = _Evaluation(self)
         y = numpy_of(matrix(X, "X", (None, self.attention.attention_order().d)))
         x, y = y, evaluation.attend(y, self.attention, None, "")

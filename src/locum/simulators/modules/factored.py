@@ -4,10 +4,11 @@ The heads are computed side by side, and their concatenation is multiplied by W_
 
     head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ
 
-The result equals :class:`MultiHeadAttention` of ``Attention.from_projections``, in which each head has
-A = W_Q W_Kᵀ (the paper's parametrisation). In this module, A remains a product of two factors, which is
-smaller. With 12 heads on 384 columns, each A contains 385² numbers, and the factors contain 2·384·32
-numbers.
+Biases, W_O and b_O are optional. Without rotary embeddings and score biases, the result equals
+:class:`MultiHeadAttention` of ``Attention.from_projections``, in which each head has A = W_Q W_Kᵀ (the
+paper's parametrisation). In this module, A remains a product of two factors, which are usually smaller.
+With 12 heads on 384 columns and without biases, each A contains 384² numbers, and its factors contain
+2·384·32 numbers.
 """
 
 from __future__ import annotations

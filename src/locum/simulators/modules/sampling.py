@@ -18,7 +18,11 @@ from locum.simulators.token_layout import Block
 
 
 def random_module(order: Order, generator: np.random.Generator) -> Module:
-    """Sample a module T of this order: an attention layer, or an encoder layer without biases."""
+    """Sample an attention or encoder layer T of this order.
+
+    T has no biases and no gates, and its norms are layer norms without gains, even if the order differs
+    in this respect.
+    """
 
     def draw(rows: int, columns: int) -> Numbers:
         return np.asarray(generator.normal(size=(rows, columns)) / np.sqrt(rows))
@@ -41,7 +45,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
 
 
 def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """Return a random attention layer of this order, with all heads and W_O."""
+    """Return a random attention layer of this order without biases, with all heads and W_O if any."""
     size = order.attention
     W_O = Block("W_O", size.heads * size.d_v, size.projection)
     last = [W_O] if size.projection else []

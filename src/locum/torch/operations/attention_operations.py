@@ -1,4 +1,6 @@
-"""Define the constructions of scaled dot-product attention and its gradients for each ATen kernel."""
+"""Define the constructions of scaled dot-product attention and its gradients for ATen's CPU and CUDA
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -172,10 +174,9 @@ def flash_attention_for_cpu_backward(
 
 
 def _with_unused(out: Any, found: tuple[Tensor, Tensor]) -> tuple[Any, ...]:
-    """Return the results of the forward pass, followed by zeros for the remaining results of the
-    kernel.
+    """Return the results of the forward pass, followed by the remaining results of the kernel.
 
-    Only the gradient of dropout needs the remaining results.
+    The remaining tensors are filled with 0, since the constructions of gradients do not use them.
     """
     others = (part.result(constant(0)) if isinstance(part, Layout) else part for part in out[2:])
     return *found, *others

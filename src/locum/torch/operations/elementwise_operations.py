@@ -72,7 +72,7 @@ def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Form
 
 @operation("elementwise", "add.Tensor", "add.Scalar")
 def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
-    """Return a + alpha · b, or the logical OR of ``a`` and ``b`` for booleans."""
+    """Return a + alpha · b, or ``a`` OR (``alpha`` AND ``b``) for booleans."""
     if out.dtype == "bool":
         return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
     return _sum(out, a, b, alpha)
@@ -85,7 +85,7 @@ def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
 
 
 def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
-    """Convert ``a`` and ``b`` to the dtype of the result, and return a + alpha · b, rounded once."""
+    """Convert ``a`` and ``b`` to the dtype of the result, and return a + alpha · b in this dtype."""
     if alpha == 1:
         return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
     if alpha == -1:
@@ -156,7 +156,8 @@ def require_divisor(out: Layout, b: Any) -> None:
 def addcmul(out: Layout, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
     """Return x + value · a · b.
 
-    The last product and the sum are computed in float64, and the sum is rounded to the result's dtype.
+    For floats, the last product and the sum are computed in float64, and the sum is rounded to the
+    result's dtype.
     """
     if not is_float(out.dtype):
         return compute(out, lambda x, y, z, v: x + v * y * z, x, a, b, value)
@@ -260,7 +261,7 @@ def round_(x: SOp) -> SOp:
 @operation("elementwise", "round.decimals")
 def round_decimals(out: Layout, a: Tensor, *, decimals: int) -> Tensor:
     """Return ``a`` rounded to ``decimals`` decimal places. If ``decimals`` is negative, digits to the
-    left of the decimal point are rounded.
+    left of the decimal point are rounded. Integers are returned unchanged.
     """
     if decimals == 0 or not is_float(out.dtype):
         return compute(out, round_, a)

@@ -661,7 +661,7 @@ def topk(
     """Return the k largest or smallest entries along a dimension in sorted order, and their indices.
 
     PyTorch does not define which of several equal entries are chosen. A check rejects a choice between
-    equal finite entries. Infinite entries, such as masked entries, are accepted.
+    equal finite entries. Equal infinite entries, such as masked entries, are accepted.
     """
     if not a.shape or not math.prod(out[0].shape):
         zero = out[1].result(scalar(0, "int64"))
@@ -675,14 +675,16 @@ def topk(
 def require_clear_choice(values: Tensor, a: Tensor, dim: int, largest: bool) -> None:
     """Add a check that no entry outside of the result of ``topk`` equals the last entry of the result.
 
-    Infinite last entries are accepted.
+    Infinite and NaN last entries are accepted.
     """
     k = values.shape[dim]
     lines = Layout.contiguous([1 if n == dim else size for n, size in enumerate(a.shape)], "float64")
     t = family(a.shape[dim])
     last = values.at(*(k - 1 if n == dim else i for n, i in enumerate(lines.index)))
     other = a.at(*(t if n == dim else i for n, i in enumerate(lines.index)))
-    reached = sum_over(t, where(other >= last if largest else other <= last, 1.0, 0.0))
+    # NaN is the largest entry, so it counts as reached if the largest entries are chosen.
+    is_reached = where(other < last, 0.0, 1.0) if largest else where(other <= last, 1.0, 0.0)
+    reached = sum_over(t, is_reached)
     unclear = lines.result(where((reached > k) & (abs(last) < math.inf), 1.0, 0.0))
     require(
         reduce_sum(Layout((), ()), unclear, range(len(a.shape))).sop,

@@ -1,6 +1,6 @@
 """Define the constructions of the negative log-likelihood loss and its gradient.
 
-PyTorch decomposes other losses into supported operations.
+PyTorch decomposes most other losses into supported operations.
 """
 
 from __future__ import annotations

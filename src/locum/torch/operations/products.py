@@ -138,7 +138,7 @@ def grouped_mm(
 
 @operation("products", "transformers::grouped_mm_fallback")
 def grouped_mm_fallback(out: Layout, a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
-    """Return the product of each group of rows with the matrix of its group, for any dtype."""
+    """Return the product of each group of rows with the matrix of its group."""
     return grouped_mm(out, a, b, offs)
 
 

@@ -1,6 +1,6 @@
 """Define the constructions of reductions along dimensions.
 
-The reductions are sums, means, variances, maxima, products, norms and histograms.
+The reductions include sums, means, variances, maxima, products, norms and histograms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Define the constructions of views, copies, casts and tensors that depend only on their shape.
+"""Define the constructions of views, copies, casts and new tensors such as ``zeros`` and ``arange``.
 
 A view reads the storage of its operand with other strides and needs no head. The copying variant of a
 view in ATen, such as ``permute_copy``, is registered with the view.
@@ -51,8 +51,8 @@ def cast_to(out: Layout, a: Tensor) -> Tensor:
     """Return ``a`` in the dtype and memory layout of ``out``.
 
     PyTorch does not define the conversion of NaN and of numbers out of range to integers, so a check
-    rejects NaN and numbers above 2⁵³. A cast of −∞ remains −∞, because programs compute and discard
-    such values. The value −∞ raises an error in a result of the graph.
+    rejects NaN and numbers above 2⁵³. The check accepts −∞ and numbers below −2⁵³, because programs
+    compute and discard such values. The cast of −∞ raises an error in a result of the graph.
     """
     value = out.read(a)
     if is_float(a.dtype) and out.dtype in INTEGERS and a.size:
@@ -250,7 +250,7 @@ def _register_copy(name: str) -> None:
             return tuple(to_copy(layout, part) for layout, part in zip(out, shown, strict=True))
         return to_copy(out, shown)
 
-    copied.__doc__ = "Return the result of the view operation of the same name, as a copy."
+    copied.__doc__ = "Return the result of the corresponding view operation, as a copy."
     operation("views", f"{packet}_copy" + (f".{overload}" if overload else ""))(copied)
 
 
@@ -350,7 +350,7 @@ def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
 
 @operation("creation", "arange.start_step")
 def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, …, up to but not including ``end``. Each float is rounded once."""
+    """Return start, start + step, … before ``end``. Floats are computed in float64 and rounded."""
     dtype = "float64" if is_float(out.dtype) else out.dtype
     value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
     return out.result(rounded(value, out.dtype))

@@ -58,7 +58,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the average of each pooling window."""
+    """Return the average of each pooling window, or its sum divided by ``divisor_override``."""
     if 0 in out.shape:
         return out.result(constant(0.0))
     dims = _dims(out, kernel_size)
