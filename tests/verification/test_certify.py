@@ -123,6 +123,14 @@ def test_the_rounding_of_constants_is_counted() -> None:
     assert 1e-18 < error <= Fraction(float(np.max(result.error)))
 
 
+def test_the_rounding_of_constants_of_the_program_is_counted_in_float32() -> None:
+    """0.1 is exact in float64, but not in float32."""
+    program = Matrix(locum.tokens * 0.1, 1, 1)
+    for x in np.linspace(1, 2, 200, dtype=np.float32):
+        result = certify_matrix(program, [float(x)], dtype="float32")
+        assert result.seen([float(x * np.float32(0.1))]) <= result.error
+
+
 def test_repeated_tokens_are_certified() -> None:
     """Any of several greatest scores will do for the shift of a softmax."""
     chance = np.random.default_rng(3)
