@@ -32,7 +32,7 @@ def draw(seed: int, n: int, d: int, d_v: int) -> tuple[locum.Attention, Any]:
 
 
 def test_the_observed_error_stays_below_the_certificate() -> None:
-    """Here on a few inputs; ``make prove`` does it on a thousand of order (8, 8, 8)."""
+    """Here on a few inputs; ``make prove`` does it on 500 of order (8, 8, 8)."""
     U = locum.UniversalSimulator(4, 4, 4)
     certified, observed = 0.0, 0.0
     for seed in range(40):
@@ -121,6 +121,14 @@ def test_the_rounding_of_constants_is_counted() -> None:
     result = certify_matrix(Matrix(locum.tokens + locum.constant(1) / 3, 1, 1), [x])
     error = abs(Fraction(x + 1 / 3) - (Fraction(x) + Fraction(1, 3)))
     assert 1e-18 < error <= Fraction(float(np.max(result.error)))
+
+
+def test_the_rounding_of_constants_of_the_program_is_counted_in_float32() -> None:
+    """0.1 is exact in float64, but not in float32."""
+    program = Matrix(locum.tokens * 0.1, 1, 1)
+    for x in np.linspace(1, 2, 200, dtype=np.float32):
+        result = certify_matrix(program, [float(x)], dtype="float32")
+        assert result.seen([float(x * np.float32(0.1))]) <= result.error
 
 
 def test_repeated_tokens_are_certified() -> None:

@@ -1,8 +1,9 @@
 """Invert matrices of any order by Gauss–Jordan with pivoting, Newton–Schulz or Faddeev–LeVerrier.
 
-All three methods are programs of fixed depth for a given order. Gauss–Jordan works on [A, I] and uses
-three layers per step. Newton–Schulz, X ← X(2I − AX), needs no pivots and converges quadratically.
-Faddeev–LeVerrier needs only traces and products, but loses accuracy as the order grows.
+All three methods are programs of fixed depth for a given order and number of steps. Gauss–Jordan works
+on [A, I] and uses two layers, and three more layers per step. Newton–Schulz, X ← X(2I − AX), needs no
+pivots and converges quadratically. Faddeev–LeVerrier needs only traces, sums, products and divisions by
+numbers, but loses accuracy as the order grows.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
     """Return the inverse of ``m``, of order ``r``, by Gauss–Jordan elimination on [A, I] with partial
     pivoting.
 
-    A pivot of absolute value at most ``tolerance`` counts as 0 and causes an error.
+    First, each row is divided by the largest absolute value of its entries in A. A pivot of absolute
+    value at most ``tolerance`` counts as 0 and causes an error.
     """
     width = 2 * r
     i, j = coordinates(width)
     inside = indices < r * width
     both = where(inside, where(j < r, m.at(i, j), indicator(j - r == i)), 0)
-    # Divide every row by its largest entry, so that pivots can be distinguished from rounding errors.
+    # Scale the largest absolute value of every row to 1, so that pivots can be distinguished from
+    # rounding errors.
     in_a = select(i, i, "==") & select(j, r, "<") & select(indices, r * width, "<")
     largest = aggregate(greatest(in_a, abs(both)), abs(both))
     x = both / where(inside, largest, 1)
@@ -55,8 +58,9 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
 def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None) -> Matrix:
     """Return the inverse of ``m``, of order ``r``, by ``steps`` iterations X ← X(2I − AX).
 
-    The iteration starts with X = Aᵀ / (‖A‖₁‖A‖∞). An error is raised if the entries of |AX − I| do not
-    sum to less than ``tolerance`` after the last step.
+    The iteration starts with X = Aᵀ / (‖A‖₁‖A‖∞). By default, ``steps`` is :func:`newton_steps` of r.
+    An error is raised if the entries of |AX − I|, plus a bound on their rounding errors, do not sum to
+    less than ``tolerance`` after the last step.
     """
     enough = newton_steps(r)
     steps = enough if steps is None else require_integer(steps, "steps", 0, GraphError)
@@ -83,9 +87,9 @@ def _verified(
     error.
 
     Since X − A⁻¹ = A⁻¹(AX − I), the sum bounds ‖X − A⁻¹‖/‖A⁻¹‖ in the 1-, 2-, ∞- and Frobenius norms. A
-    bound on the rounding errors of the product is added to the residual. Without this bound, the
-    computed residual of a wrong inverse can be 0. The reason is that floating-point products of large
-    entries are multiples of a number that exceeds the tolerance.
+    bound on the rounding errors of the product is added to each entry. Without this bound, the computed
+    residual of a wrong inverse can be 0. The reason is that floating-point products of large entries
+    are multiples of a number that exceeds the tolerance.
     """
     t, left, right = fetched(a, x)
     rounding = (r + 1) * 2.0**-52 * sum_over(t, abs(left) * abs(right))
@@ -107,11 +111,11 @@ def _diagonal(r: int, value: float | SOp) -> SOp:
 
 
 def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> int:
-    """Return the number of Newton–Schulz steps that invert every matrix of this order to accuracy
-    ``epsilon``.
+    """Return a number of Newton–Schulz steps that is enough for the accuracy ``epsilon``, without
+    rounding errors.
 
-    ``condition`` is the largest condition number κ of these matrices. The residual q of the first
-    iterate is at most 1 − 1/(r κ²), and each step squares q.
+    The matrix has the order r and a condition number of at most ``condition``, κ. The residual q of the
+    first iterate is at most 1 − 1/(r κ²), and each step squares q.
 
     >>> newton_steps(5, condition=10, epsilon=1e-8)
     14
@@ -124,7 +128,8 @@ def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
     −M/c.
 
     First, the matrix is divided by the largest absolute value of its entries. An error is raised if the
-    entries of |AX − I| do not sum to less than ``tolerance`` for the result X.
+    entries of |AX − I|, plus a bound on their rounding errors, do not sum to less than ``tolerance``
+    for the result X.
     """
     a = m.compact()
     entries = select(indices, a.size, "<")

@@ -33,7 +33,7 @@ from locum.settings import require_integer
 
 
 def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
-    """Sort each pair of consecutive entries (in row-major order), the larger entry first."""
+    """Sort entries 2t and 2t + 1 (in row-major order) for each t, the larger entry first."""
     m = as_matrix(m, "maxmin").compact()
     _require_groups(m, 2)
     if recipe == "partner":
@@ -87,8 +87,8 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
     """Return the maximum of each group of ``group`` consecutive columns: an r×c matrix becomes
     r×(c/group).
 
-    The default uses one hard-attention head (``best``). With ``through="maxmin"``, ⌈log₂ group⌉ levels
-    of MaxMin are used.
+    The default uses one hard-attention head (``best``) for a matrix in row-major order from position 0.
+    With ``through="maxmin"``, ⌈log₂ group⌉ levels of MaxMin are used.
     """
     m = as_matrix(m, "maxout").compact()
     columns = number_of(m.columns, "the number of columns")

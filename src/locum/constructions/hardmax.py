@@ -1,8 +1,8 @@
-"""Build the weights of hard attention, which are limits of softmax (GUHAT and GAHAT in the
-preliminaries).
+"""Build the weights of average and unique hard attention (GAHAT and GUHAT in the preliminaries).
 
-*Average* hard attention assigns equal weights to all maxima of a row. *Unique* hard attention selects
-the leftmost maximum. The paper's network and RASP use average hard attention.
+*Average* hard attention assigns equal weights to all maxima of a row, as the limit of softmax does.
+*Unique* hard attention selects the leftmost maximum. The paper's network and RASP use average hard
+attention.
 
 >>> from locum import tokens
 >>> scores = Matrix(tokens, 1, 3)

@@ -6,10 +6,11 @@ method works for every order r, with a factor (−1)^(i+j) for even r. This meth
 (r−1)! products, so it is practical up to order 5. Gauss–Jordan elimination and two iterative recipes
 also work for every order (``elimination.py``).
 
-A singular matrix has no inverse. A matrix counts as singular if its determinant or a pivot is at most
-``tolerance`` times the size of its terms. (For the cofactor recipes, this size is the permanent of
-|A|.) The division then raises an error. The tolerance is part of the program, also in exact arithmetic.
-With ``tolerance=0``, only 0 counts as 0.
+A singular matrix has no inverse. With the recipes cofactor, paper and gauss-jordan, a matrix counts as
+singular if its determinant or a pivot is at most ``tolerance`` times the size of its terms. (For
+cofactor and paper, this size is the permanent of |A|.) The division then raises an error. With
+``tolerance=0``, only 0 counts as 0. With the iterative recipes, ``tolerance`` bounds the residual. The
+tolerance is part of the program, also in exact arithmetic.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -30,7 +31,7 @@ from locum.rasp.python import aggregate, constant, full, indices, length, select
 
 #: Determinants and pivots up to this bound, relative to the size of their terms, count as 0.
 TOLERANCE = 2.0**-48
-#: X is accepted as an inverse of A if the entries of |AX − I| sum to less than this bound.
+#: By default, iterative recipes accept X if the entries of |AX − I| sum to less than this bound.
 RESIDUAL = 2.0**-26
 #: Maximum order for which cofactor is the default recipe. Elimination is more accurate above it.
 LARGEST_COFACTOR_ORDER = 3
@@ -45,7 +46,7 @@ RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverr
 
 
 def cofactor(m: Matrix, order: int | None = None) -> Matrix:
-    """Return the matrix of cofactors of an r×r matrix, with (r−1)² heads in one layer.
+    """Return the matrix of cofactors of an r×r matrix, with at most (r−1)² heads in one layer.
 
     ``order`` is required if the size of the matrix is an s-op, as in the paper's listing.
     """

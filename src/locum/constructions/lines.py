@@ -7,8 +7,8 @@ One selector then reads row i of A and column j of B together. The head computes
 selected keys. Each mean, multiplied by the number of keys, is one of the 2k numbers that entry (i, j)
 of the product needs. All means use the same selector, so they are one head with 2k values.
 
-This construction requires that no position belongs to both matrices, since a head that reads a position
-reads all of its values.
+One head suffices only if no position belongs to both matrices, since a head that reads a position reads
+all of its values. Otherwise, two heads are used.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ function whose values at knots xᵢ ∈ ℝ^{n₀} are known, :func:`lipschitz_n
     maxᵢ min_u f(xᵢ) − |u · (x − xᵢ)|
 
 over unit vectors u that depend on i. MaxMin of ±u · (x − xᵢ) returns −|u · (x − xᵢ)| as its minimum,
-and trees of MaxMin compute the minima and maxima. The unit vectors of xᵢ point to other knots and are
-chosen such that the network equals f at all knots. Since f and the network are both 1-Lipschitz, the
-error at x is at most twice the distance from x to the nearest knot.
+and trees of MaxMin compute the minima and maxima. The unit vectors of xᵢ are directions to other knots,
+or a coordinate axis if none is needed. They are chosen such that the network equals f at all knots, up
+to rounding. Since f and the network are both 1-Lipschitz, the error at x is at most twice the distance
+from x to the nearest knot.
 
 >>> import math
 >>> network = lipschitz_network(math.sin, [-1.0, 0.0, 1.0])
@@ -118,7 +119,8 @@ def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> Max
     """Return a 1-Lipschitz network that equals a 1-Lipschitz ``function`` at the ``knots``.
 
     ``knots`` are numbers, or rows of n₀ numbers. ``function`` is called with a number, or with an array
-    of n₀ numbers. Lipschitz constants refer to the Euclidean norm.
+    of n₀ numbers. Lipschitz constants refer to the Euclidean norm. The values at the knots are equal up
+    to rounding. If the values at two knots contradict the constant 1, an error is raised.
     """
     x = _array(knots, "lipschitz_network: knots")
     if x.ndim not in (1, 2) or not x.size or not np.isfinite(x).all():
@@ -161,7 +163,7 @@ def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> Max
 
 def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[Weights]:
     """Return unit vectors u of knot i such that min_u f(xᵢ) − |u · (xⱼ − xᵢ)| is at most f(xⱼ) for all
-    j.
+    j, up to rounding.
     """
     away = x - x[knot]
     distances = np.sqrt((away**2).sum(axis=1))
@@ -183,7 +185,7 @@ def _directions(x: Weights, values: Weights, knot: int, slack: float) -> list[We
 
 
 def _unit(vector: Weights) -> Weights:
-    """Return a vector normalised and rounded such that its Euclidean length is at most 1."""
+    """Normalise a vector, with a positive first non-zero entry and a Euclidean length of at most 1."""
     unit = vector / np.abs(vector).max()
     unit = unit / np.sqrt((unit**2).sum()) * np.sign(unit[np.flatnonzero(unit)[0]])
     while sum(Fraction(entry) ** 2 for entry in unit.tolist()) > 1:

@@ -11,8 +11,9 @@ Let A be an r×k matrix and B a k×c matrix.
 - ``tiled``: like ``paper``, one network works for all k, but with fewer heads. Each group of k
   positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up the
   products. The number k occurs only in functions of ``indices``, and no selection is empty.
-- ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them, or
-  two heads if A and B overlap. Positions after the end of the result are 0.
+- ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them.
+  Positions after the end of the result are 0. If A and B may overlap, two heads read the entries, and
+  these positions repeat entry (0, 0).
 
 Another construction, ``own_token_product``, uses 2k − 1 heads in one layer and places the entries of
 the result at positions of tokens.
@@ -51,7 +52,7 @@ def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
 
 
 def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """Return both arguments as matrices, or raise an error if their inner dimensions differ."""
+    """Return both arguments, or raise an error unless they are matrices with equal inner dimensions."""
     a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
     require_same(
         a.columns,
@@ -116,7 +117,10 @@ def fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
 
 
 def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Return the same three s-ops as :func:`fetched`, but with one head for all values of t."""
+    """Return the same three s-ops as :func:`fetched`, but with one head for all values of t.
+
+    If A and B may overlap, two heads are used. Positions after the end of the product can differ.
+    """
     t = family(number_of(a.columns, "the inner dimension (recipe scatter)"))
     i, j, inside = _entry(a, b)
     i, j = where(inside, i, 0), where(inside, j, NONE)

@@ -9,7 +9,7 @@ The default is row-major order from position 0. Positions, transposes and slices
 The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
 ``length // 7``. One program then works for several shapes, as in the paper's listings.
 
-Every construction accepts views of one sequence and returns a view. The result is a new s-op whose
+A construction accepts views of one sequence and returns a view. Most results are new s-ops whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
 ``needs`` is the number of positions that its intermediate results occupy. ``run`` raises an error if
 the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``. If
@@ -195,8 +195,9 @@ class Matrix(Tensor[Size]):
         return self.sop.node.op != "tokens"
 
     def compact(self) -> Matrix:
-        """Return the matrix in row-major order from position 0; one head copies the entries if
-        necessary.
+        """Return the matrix in row-major order from position 0.
+
+        If necessary, one head copies the entries, or no head for a constant matrix.
         """
         if self.has_layout(self.shape, contiguous_strides(self.shape)):
             return self
@@ -268,7 +269,8 @@ class Matrix(Tensor[Size]):
     ) -> Plan:
         """Return the plan with which the fast executor computes the entries.
 
-        ``segments`` are the shapes of the arrays in which the tokens are given.
+        ``segments`` are the sizes or shapes of the arrays in which the tokens are given. Matrices whose
+        sizes depend on the input raise an error.
         """
         from locum.execution import fast
 

@@ -1,9 +1,10 @@
 """Apply an operation to H blocks at once, as in the multi-head lemma.
 
 The operation is applied to views whose offset contains a family parameter h, so its heads become
-families of heads. One head then stacks the H results. Blocks cannot interfere, since head h reads only
-at its offsets. In the paper's form, every ``length`` in a listing must also become ``length/H``
-(erratum E13). In Locum, sizes refer to one block.
+families of heads. One head then stacks the H results if they are at the same positions, otherwise one
+head for each result. Blocks cannot interfere, since head h reads only at its offsets. In the paper's
+form, every ``length`` in a listing must also become ``length/H`` (erratum E13). In Locum, sizes refer
+to one block.
 """
 
 from __future__ import annotations

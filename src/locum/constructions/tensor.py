@@ -5,7 +5,7 @@ Entry (i, j, …) of a :class:`Tensor` is the value of its s-op at position
     offset + i · strides[0] + j · strides[1] + …
 
 as in PyTorch. Views such as transposes, slices and expansions change only shape, strides and offset, so
-they need no head. A construction accepts tensors and returns a tensor with a new s-op, whose storage
+they need no head. Most constructions accept tensors and return a tensor with a new s-op, whose storage
 begins at position 0. A :class:`~locum.constructions.matrix.Matrix` is a tensor of two dimensions.
 
 Sizes, strides and offsets of a ``Tensor[Size]`` may be s-ops, such as ``length // 3``.
@@ -285,6 +285,8 @@ def extent(shape: Sequence[S], strides: Sequence[S], offset: S = 0) -> S:
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether the entries occupy each position of a contiguous range exactly once, in any
     order.
+
+    A tensor with a negative stride does not count as dense.
     """
     expected = 1
     for stride, n in sorted(zip(strides, shape, strict=True), key=lambda part: part[0]):

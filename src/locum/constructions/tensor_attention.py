@@ -1,7 +1,8 @@
 """Compute scaled dot-product attention of tensors and its gradients.
 
 Queries have the shape [batch, head, query, feature]. Keys and values may have fewer heads, each for a
-group of query heads (grouped-query attention). All values are rounded to the type of the tensors.
+group of query heads (grouped-query attention). The results of matrix products, sums and elementwise
+operations are rounded to the type of the tensors.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _window(place: Sequence[Index], taps: Sequence[Index], setting: Setting) -> 
 
 
 def _families(sizes: Sequence[int]) -> tuple[list[Index], list[SOp]]:
-    """Return an index for each size (a family, or 0 for size 1), and a list of the families."""
+    """Return an index for each size (a family, or 0 for a size below 2), and a list of the families."""
     indices: list[Index] = [family(n) if n > 1 else 0 for n in sizes]
     return indices, [i for i in indices if isinstance(i, SOp)]
 

@@ -1,9 +1,9 @@
 """Check all proofs of the paper's claims, in two processes (``make prove``).
 
-Every proof of ``items.py`` is run, and its certificate is checked. Every erratum that the prover can
-refute is refuted, and its correction is proven. The errors of 500 executions of U are compared with
-their certified bounds. ``locum sweep sweeps/prove.toml`` runs the same cases. Ctrl-C stops the command
-and its workers immediately.
+Every proof of ``items.py`` is run, and its certificate is checked. Statements of the paper that the
+prover can refute are refuted, and their corrections are proven. The errors of 500 executions of U are
+compared with their certified bounds. ``locum sweep sweeps/prove.toml`` runs the same cases. Ctrl-C stops
+the command and its workers immediately.
 """
 
 from __future__ import annotations

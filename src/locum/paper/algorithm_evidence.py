@@ -1,7 +1,8 @@
 """Collect evidence on Algorithms 1 to 5, and on the matrices and index formulas that the paper prints.
 
-Every algorithm is run as printed at a range of shapes, and algorithms with errors are also run as
-corrected. The results are compared with NumPy. ``evidence.decide`` derives the verdicts.
+The algorithms are run as printed at a range of shapes or sequences, and algorithms with errors are also
+run as corrected. The results are compared with NumPy, and in one check with a listing.
+``evidence.decide`` derives the verdicts.
 """
 
 from __future__ import annotations
@@ -260,10 +261,10 @@ def check_rows_of_identify() -> Iterator[Evidence]:
 
 
 def _attend_by(name: str, matrices: list[Array]) -> Iterator[Evidence]:
-    """Compare R ∘ S with v times average hard attention by each 0/1 matrix R, without and with a sink.
+    """Compare R ∘ S with v times average hard attention by each 0/1 matrix R.
 
-    The number v is the largest number of ones in a row of R. The sink is an additional position of
-    score ½ and value 0.
+    The number v is the largest number of ones in a row of R. If a row of some R is 0, the comparison is
+    repeated with a sink, which is an additional position of score ½ and value 0.
     """
     values = draw(len(matrices[0]))
     sink = np.append(values, 0.0)

@@ -35,7 +35,8 @@ def circ(R: Array, S: Array) -> Array:
 def circ_as_printed(R: Array, S: Array) -> Array:
     """Return R ∘ S as the Preliminaries define it.
 
-    R is an r × c matrix and S a sequence of r numbers; the result is a sequence of c numbers.
+    R is an r × c matrix and S a sequence of r numbers; the result is a sequence of c numbers. If c > r,
+    the definition reads numbers that S does not contain, and an ``IndexError`` is raised.
     """
     r, c = R.shape
     if len(S) != r:

@@ -3,8 +3,9 @@
 The prover refutes the wrong claims. For each wrong claim, ``errata.py`` lists a corrected claim, which
 the prover proves. Listings are read from files. Algorithms and matrices are written here as printed.
 
-Listings 1, 3, 4, 7 and 8 are correct. Listings 1, 3 and 4 accept inputs of several lengths, so each of
-them makes a claim for every such length. Listings 7 and 8 are about matrices of order 3.
+Listings 1, 3, 4, 7 and 8 are correct, listing 3 for k ≥ 2. Listings 1, 3 and 4 accept inputs of several
+lengths, so each of them makes a claim for every such length. Listings 7 and 8 are about matrices of
+order 3.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def maxmin_listing() -> Claim:
 
 
 def match2_listing() -> Claim:
-    """Claim that Listing 6 decides Match₂ for two tokens in {1, …, p} with p = 5 (E3)."""
+    """Claim that Listing 6 decides Match₂ for two integers in {1, …, p} with p = 5 (E3)."""
     program = listings.program("match2", [1, 2])
     return state(
         "E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True,

@@ -118,7 +118,7 @@ def products() -> bool:
 
 
 def activations() -> bool:
-    """Check every activation; ReLU, leaky ReLU and the absolute value also through MaxMin."""
+    """Check activations and maxout; ReLU, leaky ReLU and the absolute value also through MaxMin."""
     directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
     expected: dict[Callable[..., Matrix], Any] = {
         getattr(c, name): function(X) for name, function in directly.items()
@@ -220,7 +220,7 @@ def encoder_parts() -> bool:
 def lipschitz_networks() -> bool:
     """Check that MaxMin networks of norm at most 1 approximate sin and a norm.
 
-    The error must decrease as the number of knots increases.
+    For sin, the error must decrease as the number of knots increases.
     """
     points, errors = np.linspace(-3, 3, 301), []
     for knots in (7, 13, 25):

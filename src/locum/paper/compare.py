@@ -25,7 +25,8 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 from locum.rasp.python import tokens
 from locum.simulators import Attention, UniversalSimulator
 
-#: Orders of matrices, and scales of their entries, for which errors are measured.
+#: Orders of matrices, and scales of their entries, for which errors of transpositions and products are
+#: measured.
 ORDERS, SCALES = (3, 5, 8), (0.01, 1.0, 10.0)
 LOOPED, RECONSTRUCTED = "looped transformer", "looped transformer (reconstruction)"
 #: A function that is called with the number of finished rows, of all rows, and the name of a row.
@@ -50,8 +51,9 @@ class Row:
     tokens: int | None = None
     parameters: int | None = None
     nonzeros: int | None = None
-    #: For each input, the largest difference from NumPy's result, divided by the largest absolute entry
-    #: of NumPy's result. For operations on matrices, the inputs have entries of about 0.01, 1 and 10.
+    #: For each input, the largest difference from the result in NumPy, divided by the largest absolute
+    #: entry of this result. The inputs of transpositions and products have entries of about 0.01, 1 and
+    #: 10. For SUBLEQ, the share of wrong states.
     errors: tuple[float, ...] = ()
     seconds: float | None = None
     #: What the weights depend on, whether a loop outside of the network is required, and how T or the
@@ -335,7 +337,7 @@ def _network(row: Row) -> str:
 
 
 def winners(rows: list[Row]) -> list[str]:
-    """Write a sentence on the best errors, depths and sizes for each operation and order.
+    """Write a text for each operation and order, on the best errors, depths and sizes.
 
     Only measured rows are compared. Operations without a construction of Locum are omitted.
     """

@@ -1,9 +1,9 @@
 """Collect evidence on sizes and costs that the paper states, and on its related and future work.
 
-The statements concern the orders at which the products fit, numbers of heads and layers, and Tables 1
-and 2. The looped transformers of Giannou et al. are the networks of ``locum.networks.looped``. The
-layouts of these networks are reconstructions, so their results do not check the published networks and
-are only context.
+The statements concern the orders at which the products fit, numbers of heads and layers, Tables 1 and 2,
+looped transformers, and the weights of U. The looped transformers of Giannou et al. are the networks of
+``locum.networks.looped``. The layouts of these networks are reconstructions, so their results do not
+check the published networks and are only context.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ COSTS: tuple[tuple[str, str, Callable[[int], Matrix]], ...] = (
 
 
 def check_table_2() -> Iterator[Evidence]:
-    """Count the heads for each row of Table 2, and compare the programs at two orders."""
+    """Count the heads for each row of Table 2, and check which programs depend on the order."""
     orders = range(2, 7)
     powers = {"O(1)": 0, "O(r)": 1, "O(rc)": 2}
     for name, cost, build in COSTS:

@@ -267,7 +267,7 @@ def check_activations() -> Iterator[Evidence]:
     through = {
         "ReLU": (c.relu(view, "maxmin"), ACTIVATIONS["relu"](x)),
         "Leaky ReLU": (c.leaky_relu(view, through="maxmin"), ACTIVATIONS["leaky_relu"](x)),
-        "Maxout": (c.maxout(view, 2), x.reshape(6, 2, 2).max(2)),
+        "Maxout": (c.maxout(view, 2, "maxmin"), x.reshape(6, 2, 2).max(2)),
     }
     for name, (program, expected) in through.items():
         yield compare(f"{name} through MaxMin, 24 random numbers", [(program.run(prop(x)), expected)])

@@ -1,8 +1,8 @@
 """Reproduce the paper's demonstration (Figure 2): its matrices, every printed number, and U's results.
 
 The figure was made with 2.718 for e, although the listing contains 2.73 (erratum E1). :func:`figure2`
-computes the figure with either of these bases, or with e. The result is compared with the printed
-digits and errors.
+computes the figure with any base, by default with e. The result can be compared with the printed digits
+and errors.
 
 >>> demonstration = figure2(base=2.718)
 >>> demonstration.reproduced, f"{demonstration['softmax'].error:.6e}"

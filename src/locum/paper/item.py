@@ -10,7 +10,7 @@ from locum.rasp.handles import SOp
 
 
 class ClaimInstance(NamedTuple):
-    """A claim of ``proofs.claims.named`` at one shape; ``recipe=None`` selects the default recipe."""
+    """A named claim, or the claim of a listing, at one shape; ``recipe=None`` is the default recipe."""
 
     name: str
     shape: tuple[int, ...]
@@ -29,11 +29,12 @@ class Item:
     #: The location in the paper, such as a lemma and a listing.
     paper: str
     operation: str
-    #: Names of Locum's functions, in ``locum.constructions``, ``locum.simulators`` or this package.
+    #: Names of Locum's functions and classes, in ``locum``, its constructions, simulators and languages,
+    #: or this package.
     functions: tuple[str, ...]
     #: The paper's claim.
     claim: str
-    #: A function that checks the construction on one instance against NumPy or the definition.
+    #: A function that checks the construction on a few instances against NumPy or the definition.
     check: Callable[[], bool]
     #: A function that returns the programs whose heads are counted, by recipe. The first recipe is the
     #: paper's recipe.
@@ -51,9 +52,9 @@ class Item:
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
-        """A few proofs that take seconds.
+        """A few proofs at small shapes.
 
-        The proofs include each claim at least once, in the paper's recipe if possible.
+        The proofs include each claim of the item at least once, in the recipe ``paper`` if possible.
         """
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         printed = [instance for instance in small if instance.recipe == "paper"]

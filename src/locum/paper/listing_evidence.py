@@ -48,7 +48,7 @@ def run_listing(name: str, values: Any) -> Array:
 
 
 def count_heads(name: str, example: int) -> list[int]:
-    """Count the heads of a listing in each layer; ``example`` is the length of the running example."""
+    """Count the heads of a listing in each layer; ``example`` is the length of a first example."""
     return listings.program(name, [float(n) for n in range(1, example + 1)]).architecture.heads
 
 

@@ -166,7 +166,7 @@ def reproduce(progress: Progress = lambda done, total, label: None) -> Report:
 
 
 def reproduce_one(key: str, progress: Progress = lambda done, total, label: None) -> Row:
-    """Run the checks of the statement with this key, and return its row of the report.
+    """Run the checks and proofs of the statement with this key, and return its row of the report.
 
     The case of the key is ignored.
 
@@ -200,7 +200,7 @@ def _list_errata(evidence: list[Evidence]) -> tuple[str, ...]:
 
 
 def _find_items(statement: Statement, errata: Collection[str]) -> Collection[str]:
-    """Return the keys of all items that a statement shows, or that contain its proofs."""
+    """Return the keys of the items that a statement shows, or that contain its proofs or refutations."""
     proving = {
         key
         for key, job in work(everything=False).items()

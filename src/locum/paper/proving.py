@@ -1,7 +1,7 @@
 """Define the cases of ``make prove``: proofs, refutations and certified errors.
 
 The sweep kinds ``proof``, ``refutation`` and ``certificate`` (``experiments/sweeps/sweep_kinds.py``)
-run these functions. The lists of cases are the choices "all" and "quick" of these kinds.
+run these functions. The lists of cases are the choices "all" of these kinds, and "quick" of ``proof``.
 
 >>> refute("E2")["holds"]
 True
@@ -91,7 +91,7 @@ def proofs() -> Settings:
 
 
 def quick_proofs() -> Settings:
-    """Return the settings of a few quick proofs for every claim."""
+    """Return the settings of a few proofs at small shapes for every item with claims."""
     return _proofs(work(everything=False))
 
 

@@ -59,7 +59,7 @@ class Statement:
 
     @property
     def text(self) -> str:
-        """The printed listing of a statement, or an empty string if it has no listing."""
+        """The last function of the printed listing, or an empty string if there is no listing."""
         if not self.listing:
             return ""
         definitions = re.findall(

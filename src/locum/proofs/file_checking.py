@@ -1,8 +1,8 @@
 """Check a certificate or a refutation, and identify its claim.
 
-The modules in ``checker/`` read a claim as data. This module writes the claim as a sentence. If the
-file contains the name of a claim, this module builds the named claim again and compares it with the
-claim in the file.
+The modules in ``checker/`` read a claim as data. This module writes the claim as a sentence. The claim
+in the file is compared with a claim that the caller states. If the caller states none and the file
+contains the name of a known claim, this module builds the named claim again and compares it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Builders: TypeAlias = Mapping[str, Callable[..., Claim]]
 class Verified:
     """The result of checking a certificate or a refutation."""
 
-    #: The claim as a sentence, which is false if ``refuted`` is not None. The title of a named claim
-    #: (otherwise None), and the program's hash.
+    #: The claim as a sentence, which is false if ``refuted`` is not None. The title of the stated or
+    #: named claim (otherwise None), and the program's hash.
     statement: str
     title: str | None
     program: str
-    #: The number of cases of a proof; 0 for a refutation.
+    #: The number of cases of a proof, without impossible cases; 0 for a refutation.
     cases: int
     refuted: Refuted | None = None
 
@@ -48,8 +48,8 @@ def check(
     """Check the content of a certificate or of a refutation, and return the verified claim.
 
     Raise :class:`RejectedError` if the content is not valid. The content must be about the claim
-    ``stated``. If ``stated`` is None and the content includes the name of a claim, it must be about the
-    claim with this name. ``more`` contains named claims that :func:`claim` does not build.
+    ``stated``. If ``stated`` is None and the content includes the name of a known claim, it must be
+    about the claim with this name. ``more`` contains named claims that :func:`claim` does not build.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
     refuted = check_refutation(content) if is_refutation else None
@@ -67,7 +67,10 @@ def check(
 
 
 def _find_claim(label: Any, more: Builders) -> Claim | None:
-    """Return the claim that ``label`` describes, or None if no claim has the name in ``label``."""
+    """Return the claim that ``label`` describes, or None if no claim has the name in ``label``.
+
+    Raise :class:`RejectedError` if ``label`` is malformed, or if the named claim cannot be built.
+    """
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
             if len(label) > 4:

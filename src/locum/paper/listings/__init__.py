@@ -1,4 +1,6 @@
-"""Provide the paper's listings as RASP files, verbatim, with corrected versions of wrong listings.
+"""Provide the paper's listings and snippets as RASP files, with corrected versions of wrong listings.
+
+Except for corrected versions, the text is verbatim, and Locum adds lines before and after it.
 
 >>> "transpose" in names()
 True
@@ -27,7 +29,10 @@ def text(name: str) -> str:
 
 
 def program(name: str, example: list[Any]) -> SOp:
-    """Build the s-op that a listing shows; ``example`` is the running example of the session."""
+    """Build the s-op that a listing shows.
+
+    ``example`` is the running example of the session until the listing sets another one.
+    """
     ((_, shown),) = Session(example).script(text(name))
     assert isinstance(shown, SOp)
     return shown

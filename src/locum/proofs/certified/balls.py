@@ -1,10 +1,11 @@
 """Compute with balls, which enclose real numbers and the results of rounded arithmetic.
 
-A value that depends on the input is an ``arb`` of flint: a midpoint and a radius. Integers and rational
-numbers of the program remain exact. :class:`BallDomain` encloses the true result. With a
-:class:`~locum.proofs.certified.balls.Rounding`, the domain widens every result that the format cannot
-represent, including constants, by one rounding error. The enclosure then also contains every result of
-a floating-point execution that performs the operations of this program one by one.
+A real number that depends on the input is an ``arb`` of flint: a midpoint and a radius. Integers and
+rational numbers of the program remain exact. :class:`BallDomain` encloses the true result. With a
+:class:`~locum.proofs.certified.balls.Rounding`, the domain widens every result that may be rounded,
+including constants that the format cannot represent, by one rounding error. The enclosure then also
+contains every result of a floating-point execution that performs the operations of this program one by
+one.
 
 A comparison that the enclosures do not decide raises an error, with one exception. With the option
 ``ties``, if ``best`` cannot decide which of several keys has the highest score, all of these keys are
@@ -45,8 +46,8 @@ class Rounding:
     """A floating-point format with rounding errors |fl(x) − x| ≤ unit·|x| + tiny, up to ``largest``.
 
     Sums, differences, products, quotients and square roots are correctly rounded (IEEE 754). Library
-    functions (exp, log, tanh, erf, powers) are assumed to have errors of at most ``library`` units. A
-    power that the format represents exactly is assumed to have no error.
+    functions (exp, log, erf, tanh, sin, cos, powers) are assumed to have errors of at most ``library``
+    units. A power of exact numbers that the format represents is assumed to have no error.
     """
 
     name: str
@@ -59,7 +60,9 @@ class Rounding:
     library: int = 4
 
     def holds(self, value: fmpq | int) -> bool:
-        """Return whether the format represents a rational number exactly.
+        """Return whether the format represents a rational number below ``largest`` exactly.
+
+        Return False for numbers whose absolute value is at least ``largest``.
 
         >>> FLOAT64.holds(fmpq(1, 4)), FLOAT64.holds(fmpq(1, 3)), FLOAT32.holds(2**24 + 1)
         (True, False, False)
@@ -86,7 +89,7 @@ _EXACT, _FLOAT = ExactDomain(), FloatDomain()
 PRECISION = 128
 #: Python's floor division of floats is exact for quotients up to this number.
 _EXACT_QUOTIENT = 2**52
-#: Operations on integers with integer results, which every format represents exactly.
+#: Operations that return an exact integer for two integers.
 _WHOLE = ("add", "subtract", "multiply")
 #: Maximum number of cached results of an operation.
 _REMEMBERED = 2**18
@@ -149,7 +152,8 @@ class BallDomain(Domain):
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Extend a function of balls to exact numbers.
 
-        The function computes exactly if no operand is a ball and the result is rational.
+        If no operand is a ball and the result is rational, the result is computed exactly. Then it is
+        rounded only if the format does not represent it.
         """
         exact = _EXACT.meanings.get(name)
         transcendental = name in ("sqrt", "power")
@@ -169,7 +173,7 @@ class BallDomain(Domain):
         return meaning
 
     def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Return the operation ``name`` with cached results: the same operands return the same ball.
+        """Return the operation ``name`` with a cache, from which the same operands receive one ball.
 
         Rounded arithmetic is deterministic, so a repeated operation has the same rounding error.
         """
@@ -190,7 +194,10 @@ class BallDomain(Domain):
         return meaning
 
     def _concrete(self, name: str) -> Callable[..., Value]:
-        """Return an operation on exact numbers; a ball of radius 0 is converted to an exact number."""
+        """Return an operation on exact numbers; a ball of radius 0 is converted to an exact number.
+
+        The operation raises :class:`TooCloseError` for a ball with a larger radius.
+        """
 
         def meaning(*values: Value, **attributes: Any) -> Value:
             values = tuple(_point(value, name) for value in values)
@@ -209,7 +216,10 @@ class BallDomain(Domain):
     # Rounded operations ---------------------------------------------------------------------------
 
     def _held(self, value: Value) -> Value:
-        """Return an exact result unchanged if the format represents it, otherwise rounded."""
+        """Return an exact result; round a rational number that the format does not represent.
+
+        Integers are returned unchanged.
+        """
         if self.rounding is None or not isinstance(value, fmpq) or self.rounding.holds(value):
             return value
         return self._rounded(_ball(value))
@@ -226,7 +236,10 @@ class BallDomain(Domain):
         ]
 
     def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
-        """Widen ``value`` by one rounding error, and record the operation that returned it."""
+        """Widen ``value`` by one rounding error, and record the operation that returned it.
+
+        Without a format, return ``value`` unchanged. Raise ``OverflowError`` for too large values.
+        """
         if not value.is_finite():
             raise OverflowError("the enclosure is not finite")
         if self.rounding is None:
@@ -321,7 +334,7 @@ class BallDomain(Domain):
         return _EXACT.token(value, cast)
 
     def constant(self, atom: Atom) -> Value:
-        return _EXACT.constant(atom)
+        return self._held(_EXACT.constant(atom))
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, arb) or _EXACT.accepts(value)
@@ -359,7 +372,7 @@ class BallDomain(Domain):
         return result
 
     def _one_of(self, row: Candidates, values: Sequence[Value], default: Value) -> Value:
-        """Return a ball that encloses all possible results of an aggregate over candidates."""
+        """Return a value that encloses all possible results of an aggregate over candidates."""
         if not row.keys:
             return default
         chosen = [_ball(values[k]) for k in row.keys]

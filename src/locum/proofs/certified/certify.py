@@ -1,14 +1,14 @@
 """Certify results: enclose the true value, and bound the floating-point error.
 
-:func:`certify` runs U (or any program) on given numbers twice by dense execution. The first run uses
-balls that enclose the true real-valued result. In the second run, every ball is widened by one rounding
-error after each operation. These balls enclose every result of a floating-point execution that performs
-the operations of the same program one by one. The certified error bounds the distance between both
-results.
+:func:`certify` runs U on given numbers by dense execution, first with balls that enclose the true
+real-valued result. If comparisons are undecided, this run is repeated. In the last run, balls are
+widened by one rounding error after each operation that may round. These balls enclose every result of a
+floating-point execution that performs the operations of the same program one by one. The certified
+error bounds the distance between both results. :func:`certify_matrix` does the same for other programs.
 
 The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
-accurate to 4 units in the last place. The bound is not valid for other executors, which add numbers in
-another order.
+whose errors are at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other
+executors, which may add numbers in another order.
 
 >>> from locum import Attention, UniversalSimulator
 >>> T, U = Attention(A=[[1.0]], V=[[2.0]]), UniversalSimulator(2, 1, 1)
@@ -89,7 +89,8 @@ def certify(
 ) -> Certified:
     """Enclose the result of U on ⟨T, X⟩, and bound the error of a floating-point execution.
 
-    ``dtype`` is the format of this execution, ``"float64"`` or ``"float32"``.
+    ``dtype`` is the format of this execution, ``"float64"`` or ``"float32"``. For float32, T and X must
+    consist of numbers that float32 represents exactly.
 
     >>> import numpy as np
     >>> import locum
@@ -104,7 +105,7 @@ def certify(
 
 
 def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
-    """Enclose the result of any program that returns a matrix, and bound its floating-point error.
+    """Enclose the result of a program that returns a matrix, and bound its floating-point error.
 
     ``tokens`` is the whole sequence on which the program is run.
     """
@@ -135,8 +136,8 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
 def _true_entries(program: Matrix, tokens: Sequence[float]) -> list[arb]:
     """Enclose the entries of the true result.
 
-    If comparisons are undecided, repeat the run with higher precision, and then with candidates for the
-    highest score.
+    If comparisons are undecided, repeat the run with higher precision, and then at the first precision
+    with candidates for the highest score.
     """
     attempts = ((PRECISION, False), (_EXACT_BITS, False), (PRECISION, True))
     for bits, ties in attempts:

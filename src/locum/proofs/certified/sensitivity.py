@@ -38,7 +38,7 @@ from flint import arb
 
 from locum.execution.domains import Value
 
-#: The slopes of one ball: a mapping from the index of each result to ∂(result)/∂(ball).
+#: The slopes of one ball: a mapping from the index of each dependent result to ∂(result)/∂(ball).
 Slopes: TypeAlias = Mapping[int, Any]
 
 _numbers = count()
@@ -151,7 +151,10 @@ def _times(slopes: Slopes, partial: Any) -> Slopes:
 
 
 def _latest_first(results: Sequence[arb]) -> list[Rounded]:
-    """Return all recorded balls from which ``results`` are computed, each before its operands."""
+    """Return the recorded balls from which ``results`` are computed, each before its operands.
+
+    Operands that are exact, and the balls from which they are computed, are omitted.
+    """
     balls: dict[int, Rounded] = {}
     left = [result for result in results if isinstance(result, Rounded)]
     while left:
@@ -234,7 +237,7 @@ def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bo
     """Return the pattern of the selected keys with the highest score in each row.
 
     If comparisons of scores are undecided, the cells of all keys that may have the highest score are
-    undecided.
+    undecided with ``ties``. Without ``ties``, an error is raised.
     """
     rows = candidates_of(selected)
     winners = {row: _greatest(row, scores, greater, ties) for row in dict.fromkeys(rows)}

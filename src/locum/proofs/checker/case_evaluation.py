@@ -1,8 +1,9 @@
 """Evaluate a program and its reference formula in one case of a proof, entry by entry.
 
 Each node is evaluated from the values of its inputs, once for each combination of heads of its free
-families. A selector is represented by a row of booleans for each query. An operation that may be
-undefined is a *site*. A site is open if the case does not decide whether the operation is defined.
+families. A selector is represented by a row of booleans, decided or open, for each query. An operation
+that may be undefined is a *site*. A site is open if the checker cannot decide in this case whether the
+operation is defined.
 """
 
 from __future__ import annotations
@@ -134,7 +135,10 @@ class Evaluator:
 
 
 def _read_constant(value: Any) -> Any:
-    """Return an attribute of a node with each float converted to an equal rational number."""
+    """Return an attribute of a node with each float converted to an equal rational number.
+
+    Raise an error for strings and for floats that are not finite.
+    """
     if isinstance(value, tuple):
         return tuple(map(_read_constant, value))
     if isinstance(value, str) or (isinstance(value, float) and value - value != 0):

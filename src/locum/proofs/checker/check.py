@@ -1,12 +1,12 @@
 """Read and check the certificate of a proof or of a refutation.
 
 A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
-for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each leaf, the checker
-evaluates the reference and every node of the program, using the claim and the answers on the path to
-the leaf. At each ``shown`` leaf, the program and the reference must agree on the entries that the tree
-lists. The facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare
-every entry. For every operation that may be undefined, one tree must show at all of its leaves that
-the operation is defined.
+for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each ``shown`` leaf,
+the checker evaluates the reference and every node of the program, using the claim and the answers on
+the path to the leaf. The program and the reference must agree on the entries that the tree lists. The
+facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
+entry. For every operation that may be undefined, one tree must show at all of its ``shown`` leaves
+that the operation is defined.
 
 A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
 meet the conditions, the reference is defined, and the program is undefined or has a different value. A
@@ -37,7 +37,8 @@ from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Signs, sim
 
 CERTIFICATE = "locum certificate 3"
 REFUTATION = "locum refutation 2"
-#: The fields of a claim, and the additional fields of each format; other fields are rejected.
+#: The fields of a claim, and the additional fields of each format. Every file also has the fields
+#: ``format`` and ``claim``. Other fields are rejected.
 CLAIM_FIELDS = ("inputs", "domain", "formulas", "relations", "tokens", "places", "program")
 _FIELDS = {CERTIFICATE: {"questions", "trees"}, REFUTATION: {"entries"}}
 
@@ -50,7 +51,7 @@ class RejectedError(InputError):
 
 @dataclass(frozen=True)
 class Subject:
-    """The claim of a certificate: the program computes the reference formula at ``places``."""
+    """The claim of a file: the program computes the reference formula at ``places``."""
 
     program: Node
     hash: str
@@ -102,7 +103,10 @@ class Subject:
 
 
 def read_subject(content: Any, kind: str) -> Subject:
-    """Read and validate the claim of a file; ``kind`` is the format that the file must have."""
+    """Read and validate the claim of a file; ``kind`` is the format that the file must have.
+
+    Content that is not valid raises an error, which is not always :class:`RejectedError`.
+    """
     if not isinstance(content, dict) or content.get("format") != kind:
         raise RejectedError(f"file: expected the format {kind!r}")
     if content.keys() != {"format", "claim", *CLAIM_FIELDS} | _FIELDS[kind]:
@@ -147,7 +151,7 @@ def require_table(formulas: Any) -> None:
 
 
 def reject_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Wrap a function so that it raises :class:`RejectedError` for every error."""
+    """Wrap a function so that it raises :class:`RejectedError` instead of any other exception."""
 
     @wraps(function)
     def call(content: Any) -> T:
@@ -177,7 +181,7 @@ class Refuted:
 
 @reject_errors
 def check(content: Any) -> int:
-    """Check a certificate and return its number of cases, or raise :class:`RejectedError`."""
+    """Check a certificate and return its number of shown leaves, or raise :class:`RejectedError`."""
     subject = read_subject(content, CERTIFICATE)
     require_table(content["questions"])
     cases, left = 0, set(range(len(subject.places)))
@@ -200,7 +204,7 @@ def _visit(
 ) -> tuple[int, set[Site]]:
     """Check the tree of cases below ``node``.
 
-    Return the number of shown leaves, and the sites that are open at one of these leaves.
+    Return the number of shown leaves, and the sites that are open at one or more of these leaves.
     """
     if "shown" in node:
         hints = iter(node["shown"])
@@ -251,7 +255,10 @@ class Leaf:
                 self.case.facts.remainders.setdefault(answer[:2], answer[2])
 
     def _numerator(self, matrix: Matrix) -> Polynomial:
-        """Return the numerator of the entry of a 1×1 matrix, whose denominator must be positive."""
+        """Return the numerator of the entry of a 1×1 matrix.
+
+        Each factor of the denominator must be known to be positive.
+        """
         [[value]] = matrix
         if not is_number(value):
             raise RejectedError("condition or question: expected a number that has a value")
@@ -327,7 +334,10 @@ def check_refutation(content: Any) -> Refuted:
 
 
 def _middle(value: Value, case: Case) -> float:
-    """Return the midpoint of the bounds of a value as a float for display, or NaN without bounds."""
+    """Return the midpoint of the bounds of a value as a float for display.
+
+    Return NaN without bounds, and an infinity if the midpoint is too large for a float.
+    """
     bounds = case.facts.bounds(Quotient.of(value)) if is_number(value) else None
     low, high = bounds or (math.nan, math.nan)
     try:

@@ -9,7 +9,8 @@ or one of the following:
 An operation that is undefined raises :class:`NoValueError`. If the result of an operation depends on an
 undecided comparison, the operation returns a variable, an open boolean or :data:`UNKNOWN`. Variables
 and open booleans are stored with a key that contains the operation and the identities of the operands.
-The same operation on the same operands therefore returns the same variable or open boolean.
+The same operation on the same operands therefore returns the same variable or open boolean, unless an
+operand is unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from locum.proofs.checker.quotients import (
 )
 
 Interval = tuple[Fraction, Fraction]
-#: Number of bits after the binary point in bounds, and the largest argument of an exponential.
+#: Number of bits after the binary point to which bounds are rounded, and the largest absolute argument
+#: of an exponential.
 _BITS = 400
 _LARGEST = 10_000
 
@@ -59,9 +61,9 @@ def _up(x: Fraction) -> Fraction:
 
 
 def _exp(x: Fraction) -> Interval:
-    """Enclose exp(x) by summing the power series at y = x/2ᵏ ≤ 1/2 and squaring the sum k times.
+    """Enclose exp(x), x ≥ 0, by summing the power series at y = x/2ᵏ ≤ 1/2 and squaring it k times.
 
-    The remainder of the series is smaller than the last term that is added.
+    The remainder of the series is at most the last term that is added. For x < 0, enclose 1/exp(−x).
     """
     if abs(x) > _LARGEST:
         raise InputError(f"exp: expected an argument of at most {_LARGEST:,}, got a greater one")
@@ -286,7 +288,8 @@ class Case:
     def _lookup(self, a: Value, table: Sequence[tuple[Value, Value]]) -> Value:
         """Return the table entry whose key equals ``a``.
 
-        Return :data:`UNKNOWN` if an earlier comparison with a key is undecided.
+        Keys are compared in order. Return :data:`UNKNOWN` if a comparison is undecided before a key is
+        equal. Raise :class:`NoValueError` if no key is equal.
         """
         for key, entry in table:
             answer = self.compare("equal", a, key)
@@ -295,7 +298,10 @@ class Case:
         raise NoValueError("the lookup table has no entry for a value")
 
     def _known_signs(self, value: Value) -> Signs:
-        """Return the possible signs of a value, found without dividing polynomials."""
+        """Return the possible signs of a value.
+
+        For a sum or a quotient, these are the recorded signs, which are found without factoring.
+        """
         value = Quotient.of(value)
         single = len(value.top.terms) <= 1 and not value.factors
         return self.facts.sign(value) if single else value.signs
@@ -378,7 +384,10 @@ class Case:
         return a if -1 not in signs else self._multiply(-1, a)
 
     def _power(self, a: Value, b: Value) -> Value:
-        """Return a to the power of b as a product, as a power of √a, or as exp(b · log a) for a > 0."""
+        """Return a to the power of b as a product, as a power of √a, or as exp(b · log a) for a > 0.
+
+        Return :data:`UNKNOWN` if the case does not show that one of these forms is defined.
+        """
         if is_rational(b) and Fraction(b).denominator == 1:
             if b < 0:
                 return self._divide(1, self._power(a, -b))
@@ -395,7 +404,10 @@ class Case:
         return self._exp(self._multiply(b, self._function("log", a)))
 
     def _function(self, name: str, a: Value) -> Value:
-        """Return √a, or a transcendental function of ``a``, as a number or a quotient of variables."""
+        """Return √a, or a transcendental function of ``a``, as a number or a quotient of variables.
+
+        Return :data:`UNKNOWN` if it is undecided whether the function is defined.
+        """
         if name in ("log", "sqrt"):
             outside = self.compare("less" if name == "sqrt" else "less_equal", a, 0)
             if outside is True:

@@ -256,7 +256,7 @@ class Quotient:
         return Quotient(self.top**exponent, powers)
 
 
-#: A set of signs that a value can have, a subset of −1, 0 and 1.
+#: A set of signs that a value can have: a subset of {−1, 0, 1}.
 Signs: TypeAlias = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
 Bounds: TypeAlias = "tuple[Rational, Rational] | None"
@@ -300,7 +300,7 @@ class Facts:
     def state(self, polynomial: Polynomial, signs: Signs) -> None:
         """Add the fact that the sign of a polynomial is one of ``signs``.
 
-        Facts about constant polynomials are ignored.
+        A fact about a constant polynomial is ignored.
         """
         if polynomial.rational is None:
             signs = multiply_signs(signs, frozenset((sign_of(polynomial.leading),)))
@@ -315,7 +315,7 @@ class Facts:
         return signs & value.signs
 
     def sign_of_polynomial(self, polynomial: Polynomial) -> Signs:
-        """Return the signs that a polynomial can have, from the signs of its known factors."""
+        """Return the signs that a polynomial can have, from its known factors and its terms."""
         if polynomial.rational is not None:
             return frozenset((sign_of(polynomial.rational),))
         if polynomial not in self._signs:

@@ -53,12 +53,12 @@ class Claim:
     names: Mapping[Node, str] = field(default_factory=dict)
     #: The recipe of the construction, or an empty string if it has only one.
     recipe: str = ""
-    #: Relative size below which pivots and determinants count as 0; None without such a tolerance.
+    #: Relative size up to which pivots and determinants count as 0; None without such a tolerance.
     tolerance: float | None = None
 
     @property
     def title(self) -> str:
-        """The name, shape and recipe of the claim, such as ``matmul 3 3 4 (paper)``."""
+        """The name and the shape, and the recipe and tolerance if any: ``matmul 3 3 4 (paper)``."""
         words = " ".join([self.name, *map(str, self.shape)])
         details = [self.recipe] if self.recipe else []
         if self.tolerance is not None:
@@ -67,7 +67,7 @@ class Claim:
 
     @property
     def label(self) -> dict[str, Any]:
-        """The name, shape, recipe and tolerance from which the claim can be built again."""
+        """The name, shape, recipe and tolerance, from which a named claim can be built again."""
         return {
             "name": self.name, "shape": list(self.shape), "recipe": self.recipe,
             "tolerance": self.tolerance,

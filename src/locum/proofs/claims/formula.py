@@ -70,7 +70,7 @@ class Formula:
             if self.op == "input":
                 name, rows, columns = self.attribute
                 inputs[name] = _zeros((rows, columns))
-                problem = "a name of at most 12 letters, digits or underscores, other than P and I"
+                problem = "a letter and at most 11 letters, digits or underscores, other than P and I"
                 if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
                     raise ValueError
             zeros = [_zeros(operand.shape) for operand in self.operands]
@@ -144,10 +144,12 @@ class Formula:
     maximum = _binary("maximum", "Return the elementwise maximum of two matrices.")
     minimum = _binary("minimum", "Return the elementwise minimum of two matrices.")
     exp = _unary("exp", "Return the exponential of every entry.")
-    hardmax = _unary("hardmax", "Return 1/k at the k greatest entries of each row, and 0 elsewhere.")
+    hardmax = _unary("hardmax", "Return 1/k at the k maxima of each row, and 0 elsewhere.")
     determinant = _unary("determinant", "Return the determinant, as a 1×1 matrix.")
     permanent = _unary("permanent", "Return the permanent, as a 1×1 matrix.")
-    cofactors = _unary("cofactors", "Return (−1)^(i+j) times the minor without row i and column j.")
+    cofactors = _unary(
+        "cofactors", "Return the matrix with (−1)^(i+j) times the minor without row i and column j."
+    )
     inverse = _unary("inverse", "Return the transposed cofactors divided by the determinant.")
 
     def __getitem__(self, place: tuple[int, int]) -> Formula:

@@ -32,7 +32,7 @@ class Family:
     build: Callable[..., Claim]
     #: The available recipes; the first is the default.
     recipes: tuple[str, ...] = ()
-    #: Default relative size below which a determinant counts as 0; None without such a tolerance.
+    #: Default relative size up to which a determinant counts as 0; None without such a tolerance.
     tolerance: float | None = None
 
 
@@ -59,7 +59,7 @@ def problem_with(
 def claim(name: str, *shape: int, recipe: str | None = None, tolerance: float | None = None) -> Claim:
     """Build the claim with this name and shape, such as ``claim("matmul", 3, 3, 4)``.
 
-    ``recipe`` and ``tolerance`` select the construction, if the family of the claim has these settings.
+    ``recipe`` and ``tolerance`` select the construction. A family without these settings rejects them.
     """
     if name not in FAMILIES:
         raise InputError(
@@ -102,9 +102,9 @@ def about(
     or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions: a list of
     pairs of a 1×1 formula and ``"!="`` or ``">"``, which compares the formula with 0. With
     ``integer=True``, the entries are integers. The tokens are the entries of the inputs in order,
-    unless a ``layout`` is given. Zeros are appended up to ``length``, or up to the length that the
-    program needs. The ``name`` and the ``shape`` are a title; names of named claims, errata and
-    listings are rejected.
+    unless a ``layout`` is given. Zeros are appended up to ``length``. For a matrix whose program does
+    not use the length of the sequence, zeros are also appended up to the length that the program needs.
+    The ``name`` and the ``shape`` are a title; names of named claims, errata and listings are rejected.
 
     >>> from locum import tokens
     >>> stated = about(

@@ -19,9 +19,9 @@ Text: TypeAlias = tuple[str, int]
 
 _LONGEST = 100_000
 _SUM, _PRODUCT, _ATOM = range(3)
-#: Operations for which a statement shows a number in place of a constant matrix.
+#: Operations for which a statement shows a number in place of one constant matrix.
 ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-#: Names of operations in statements, if they differ from the names in formulas.
+#: Names of functions in statements, if they differ from the names in formulas.
 FUNCTIONS = {
     "maximum": "max",
     "minimum": "min",
@@ -32,12 +32,12 @@ FUNCTIONS = {
     "sort": "sort_{}",
     "match2": "Match_{}",
 }
-#: Explanations that are appended to a statement, by operation; ``{0}`` is the attribute.
+#: Explanations that are appended to a statement, by operation or mask; ``{0}`` is the attribute.
 _LEGEND = {
     "layer_norm": "norm(x, ε) is (x − mean)/√(variance + ε) in each row",
     "sort": "sort_{0} sorts every {0} consecutive entries of a row, greatest first",
     "match2": "Match_{0}(s)[i] is 1 if s[i] + s[j] is a multiple of {0} for some j, else 0",
-    "hardmax": "hardmax is 1/k at the k greatest entries of each row, 0 elsewhere",
+    "hardmax": "hardmax is 1/k at the k maxima of each row, 0 elsewhere",
     "cofactors": "cof is the matrix of cofactors",
     "permanent": "per is the permanent",
     "causal": "σ_causal is the softmax of each row over columns j ≤ row i, 0 elsewhere",
@@ -173,7 +173,10 @@ def _write_tokens(tokens: Sequence[Token], inputs: Sequence[Formula]) -> str:
 
 
 def _write_places(places: Sequence[Sequence[int]], length: int) -> str:
-    """Write the positions of the result row by row, or an empty string for the whole sequence."""
+    """Write the positions of the result, or an empty string for the whole sequence.
+
+    Consecutive positions are written as one run, other positions row by row.
+    """
     flat = [place for row in places for place in row]
     if flat == list(range(length)):
         return ""

@@ -53,7 +53,7 @@ def relu(n: int, recipe: str) -> Claim:
 
 
 def maxmin(n: int, recipe: str) -> Claim:
-    """State that ``maxmin`` sorts each pair of consecutive entries in descending order."""
+    """State that ``maxmin`` sorts each group of two consecutive entries in descending order."""
     program = c.maxmin(Matrix(tokens, 1, n), recipe)
     return _stated(program, [("X", 1, n)], lambda x: x.sort(2))
 
@@ -64,7 +64,7 @@ def groupsort(n: int, size: int) -> Claim:
     return _stated(program, [("X", 1, n)], lambda x: x.sort(size))
 
 
-#: Maximum order of a square matrix in claims about programs that compute all minors.
+#: Maximum order of a matrix in claims about cofactors, determinants and inverses.
 LARGEST_ORDER = 7
 
 
@@ -72,7 +72,7 @@ def _require_small(order: int) -> None:
     """Raise an error if a square matrix of this order has too many minors."""
     if order > LARGEST_ORDER:
         raise InputError(
-            f"expected an order up to {LARGEST_ORDER}, got {order}: the program writes out all minors"
+            f"expected an order up to {LARGEST_ORDER}, got {order}: the claim contains many minors"
         )
 
 
@@ -90,14 +90,16 @@ def determinant(r: int, recipe: str) -> Claim:
 
 
 def inverse(r: int, recipe: str, tolerance: float) -> Claim:
-    """State that ``inverse`` computes A⁻¹ if det A ≠ 0 and |det A| > tolerance · per |A|."""
+    """State that ``inverse`` computes A⁻¹ if det A ≠ 0 and, for a tolerance > 0, |det A| > tolerance ·
+    per |A|.
+    """
     _require_small(r)
     program = c.inverse(Matrix(tokens, r, r), recipe, tolerance=tolerance)
     return _stated(program, [("A", r, r)], Formula.inverse, conditions=invertible(tolerance))
 
 
 def invertible(tolerance: float) -> Callable[..., list[Condition]]:
-    """Return the conditions of ``inverse``: det A ≠ 0, and |det A| > tolerance · per |A|."""
+    """Return the conditions det A ≠ 0 and, for a tolerance > 0, |det A| > tolerance · per |A|."""
 
     def conditions(*matrices: Formula) -> list[Condition]:
         assumed: list[Condition] = [(a.determinant(), "!=") for a in matrices]
@@ -214,7 +216,7 @@ def _about_u(
 def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
     """State Theorem 1: U computes σ(XAXᵀ)XV for all X, A and V.
 
-    The recipe ``"inverse"`` also requires that some matrices are invertible.
+    The recipe ``"inverse"`` requires that A and V are invertible and two determinants are not small.
     """
     conditions = _invertible_products if recipe == "inverse" else None
     return _about_u(Order.of(n, d, d_v), attention, conditions, recipe)
@@ -223,7 +225,7 @@ def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
 def _invertible_products(_: Formula, a: Formula, v: Formula) -> list[Condition]:
     """Return the conditions of the recipe ``"inverse"`` on A and V.
 
-    A and V are invertible, and the determinants of AV and (AV)ᵀV exceed the tolerance of U.
+    A and V are invertible. For M = AV and M = (AV)ᵀV, |det M| exceeds per |M| times the tolerance.
     """
     exact = invertible(0)(a, v)
     beyond = invertible(TOLERANCE)(a @ v, (a @ v).T @ v)
@@ -373,7 +375,7 @@ def of_linear(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
-    """State that U simulates a T of a smaller order; the number of rows of X is one of the tokens."""
+    """State that U simulates a T of at most its order; the number of rows of X is one of the tokens."""
     simulator = UniversalSimulator(n, d, d_v).masked
     return embedded("hierarchy", (m, e, e_v, n, d, d_v), simulator, fixed={"rows": m})
 
@@ -381,7 +383,7 @@ def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 def embedded(
     name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
-    """State that U computes T(X) for a T of a smaller order, whose matrices are padded with zeros.
+    """State that U computes T(X) for a T of at most its order, whose matrices are padded with zeros.
 
     The first three sizes of ``shape`` are the order (m, e, e_v) of T. The result is the first m rows
     and e_v columns of the output. ``fixed`` sets 1×1 blocks to integers.

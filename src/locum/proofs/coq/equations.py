@@ -1,4 +1,4 @@
-"""Write the equations that Coq checks, and compare them with accepted equations and dense execution.
+"""Write the equations that Coq checks, draw random programs for them, and store accepted hashes.
 
 Some equations are the same in every run. After Coq has accepted these equations, ``make coq`` writes
 their hashes, and the hashes of the files in ``proofs/``, to ``proofs/accepted.txt``. The tests compare
@@ -46,7 +46,8 @@ _OPERATIONS = (*_ELEMENTWISE, *_SELECTORS * 3, *_ATTENTION * 3)
 #: Kinds of errors of dense execution that correspond to "no value" in ``Rasp.v``.
 _NO_VALUE = ("ZeroDivisionError", "average", "not real")
 _LARGEST_EXPONENT = 8
-#: Maximum number of operations of a random program, and minimum number that its result uses.
+#: Maximum number of operations that are drawn for a random program, without sums over families, and
+#: minimum number of operations that its result uses.
 _LARGEST_PROGRAM, _SMALLEST_PROGRAM = 30, 5
 #: Sums and products of a few numbers n/2ᵏ with |n| < 2⁴⁰ and k ≤ 10 are assumed exact in float64.
 _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**40, 2**10
@@ -54,7 +55,7 @@ _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**40, 2**10
 
 @dataclass(frozen=True)
 class Case:
-    """A random program, its tokens, and its values; None if dense execution raises an error."""
+    """A random program, its tokens, and its values; None if the program is undefined."""
 
     program: Node
     tokens: tuple[Any, ...]
@@ -122,7 +123,8 @@ def _run(program: Node, tokens: tuple[Any, ...], domain: Domain) -> tuple[Any, .
 def _require_same_floats(case: Case) -> None:
     """Raise an error if the float domain returns other values than the exact domain.
 
-    Cases in which float64 does not represent all values are not compared.
+    Undefined programs, programs with families, and programs with values that float64 may not represent
+    are not compared.
     """
     if not _floats_are_exact(case):
         return
@@ -141,7 +143,7 @@ def _typed(values: tuple[Any, ...] | None) -> list[tuple[bool, Any]] | None:
 
 
 def _floats_are_exact(case: Case) -> bool:
-    """Return whether float64 represents all values of a program.
+    """Return whether all values of a program are small fractions, which float64 represents.
 
     Return False for undefined programs and for programs with families.
     """
@@ -240,7 +242,7 @@ def random_equations(seed: int) -> Iterator[str]:
 
 
 def hash_files(proofs: Path) -> dict[str, str]:
-    """Return the hash of each file in the folder of the proofs."""
+    """Return the hash of each Coq file, and of ``axioms.txt``, in the folder of the proofs."""
     names = [*(f"{name}.v" for name in FILES), "axioms.txt"]
     return {name: _hash((proofs / name).read_text(encoding="utf-8")) for name in names}
 

@@ -26,7 +26,7 @@ TRIPLES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 
-#: Shapes whose last size is a number of heads, of groups or of columns.
+#: Shapes whose last size is a number of heads or of columns, or a rank.
 _QUADS: tuple[Shape, ...] = (
     (1, 1, 1, 2), (1, 1, 3, 2), (1, 4, 1, 3), (5, 1, 1, 2), (2, 2, 2, 2), (2, 3, 2, 3), (3, 3, 3, 2),
     (3, 2, 4, 4), (4, 3, 5, 2), (1, 6, 2, 5), (6, 1, 2, 7), (8, 8, 8, 2), (2, 2, 2, 8),

@@ -113,7 +113,10 @@ class LimitError(Exception):
 
 @dataclass
 class Limits:
-    """The limits of a proof search: terms of a polynomial, CPU time in seconds, memory in megabytes."""
+    """The limits of a proof search: terms of a polynomial, CPU seconds, additional megabytes of memory.
+
+    Time and memory are limited only after :meth:`start`.
+    """
 
     terms: int = 200_000
     seconds: float = 600.0
@@ -139,7 +142,10 @@ class Limits:
             raise LimitError(f"{100 * self.terms:,} products of terms in one multiplication")
 
     def check_time(self) -> None:
-        """Raise :class:`LimitError` if the search exceeds its limit of time or memory."""
+        """Raise :class:`LimitError` if the search exceeds its limit of time or memory.
+
+        The memory is measured only in every hundredth call.
+        """
         if not self.started:
             return
         if time.process_time() - self.started > self.seconds:

@@ -285,7 +285,9 @@ class Case:
         """Return inequalities of this case that contradict each other, or None if none are found.
 
         A pair (name, s) with s = ±1 represents the inequality s·p ≥ 0. The sum of all s·p is a negative
-        constant, or 0 although one of the inequalities is strict.
+        constant, or 0 although one of the inequalities is strict. A polynomial without a possible sign
+        is returned with s = 1 and s = −1. Otherwise, only contradictions with the latest assumption are
+        found.
         """
         for name, signs in self._signs.items():
             if not signs:

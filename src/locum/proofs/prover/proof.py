@@ -3,7 +3,7 @@ reference.
 
 Each entry of the result, and each operation that may be undefined, is a *target*. A run in a case shows
 a target, returns the question on which the target depends, or fails. The prover splits the case by all
-answers to this question, until the target is shown at every leaf of the resulting tree. A target can
+answers to this question, until the target is shown at every possible leaf of the tree. A target can
 also be shown without deciding a choice. For example, the row maximum that a stable softmax subtracts
 cancels. If a target fails at a leaf, the prover searches for a counterexample (``refute.py``).
 """
@@ -75,7 +75,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of cases that cover all inputs, and the targets that are shown in each case."""
+    """A tree of cases that cover all inputs, and targets that are shown in each possible case."""
 
     root: Branch
     targets: frozenset[int]
@@ -100,7 +100,7 @@ class Evidence:
 
 
 class NotProvenError(LocumError):
-    """Raised if the prover cannot show a target in some case, or if a limit is reached."""
+    """Raised if the prover does not support a claim, cannot show a target, or reaches a limit."""
 
     def __init__(self, problem: str, assumptions: str = "", case: Case | None = None) -> None:
         self.assumptions = assumptions
@@ -120,9 +120,10 @@ class Prover:
         self.progress = progress or (lambda done, total, cases: None)
 
     def prove(self) -> Evidence:
-        """Search for a tree of cases for every target, and return all trees.
+        """Search for trees of cases that together show every target, and return them as evidence.
 
-        Raise :class:`NotProvenError` if a target fails or a limit is reached.
+        Raise :class:`NotProvenError` if a target fails, a limit is reached or the claim is not
+        supported.
         """
         self.limits.start()
         slots = SLOTS
@@ -179,7 +180,10 @@ class Prover:
         return evidence
 
     def _hypotheses(self) -> list[Assumption]:
-        """Convert the conditions of the claim to assumptions about signs of irreducible polynomials."""
+        """Convert the conditions of the claim to assumptions about signs of irreducible polynomials.
+
+        Raise :class:`NotProvenError` for conditions that cannot be converted.
+        """
         assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))
         for value, relation in self.claim.condition_values(self.symbols, domain):
@@ -206,9 +210,9 @@ class Prover:
         return assumptions
 
     def _settle(self, start: Case) -> None:
-        """Evaluate all nodes whose values are the same in all cases, and store these values.
+        """Evaluate the nodes whose values are the same in all cases, and store these values.
 
-        Nodes with open values are evaluated in each case.
+        Nodes with open values or free families are evaluated in each case.
         """
         domain = SymbolicDomain(self.ring, start)
         for node in postorder(self.claim.program):

@@ -240,7 +240,10 @@ class _Verdict:
         }  # fmt: skip
 
     def _repr_html_(self) -> str:
-        """Return the verdict as HTML for a notebook, with the command that checks it again."""
+        """Return the verdict as HTML for a notebook.
+
+        A proof or a refutation is shown with the command that checks it again.
+        """
         verdict = {True: "proven", False: "refuted", None: "not proven"}[self.holds]
         rows = [("claim", self.claim.title), ("verdict", verdict), ("in words", str(self))]
         if self.holds is not None:
@@ -274,7 +277,7 @@ class Proof(_Verdict):
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
-        # Without terms, both sides were the same expression before any polynomial was expanded.
+        # Without terms, both sides had the same normal form, so their difference was 0.
         compared = (
             f"{self.terms:,} terms compared" if self.terms else "both sides are the same expression"
         )
@@ -381,8 +384,9 @@ def prove(
 
     ``what`` is the name of a claim, followed by its ``shape``, or a claim that :func:`about` returns.
     The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
-    :class:`Unproven`. The search stops at a limit: ``seconds`` of CPU time, ``megabytes`` of memory, or
-    ``terms`` of one polynomial.
+    :class:`Unproven`. The search for a proof stops at a limit: ``seconds`` of CPU time, ``megabytes``
+    of memory, or ``terms`` of one polynomial. If no proof is found, the search for a counterexample
+    takes up to 20 seconds more.
 
     >>> verdict = prove("matmul", 2, 2, 2)
     >>> verdict.holds

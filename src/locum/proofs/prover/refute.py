@@ -26,14 +26,14 @@ from locum.proofs.prover.cases import Case
 Number: TypeAlias = "int | Fraction"
 
 _FLOAT = FloatDomain()
-#: Differences up to this, relative to the largest expected entry, may be rounding errors.
+#: Differences up to this, relative to the largest expected entry or to 1, may be rounding errors.
 _VISIBLE = 1e-9
 
 
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, or None if none is found.
+    """Return the first refutation that the checker accepts, or None if none is found in time.
 
     The refutation consists of the content of its file and a description of the counterexample.
     """
@@ -63,7 +63,7 @@ def counterexample(
 
 
 def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
-    """Try two inputs that refute most false claims, and return the refutation or None."""
+    """Try two inputs that often refute false claims, and return the refutation or None."""
     counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
     for entries in (chosen, counting):
         try:
@@ -108,8 +108,9 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
     """Return whether the program and the reference differ in floating-point arithmetic for an input.
 
-    Return False if the input does not clearly meet the conditions, or if the reference is undefined.
-    Raise :class:`LimitError` if the program exceeds a limit of dense execution.
+    They also differ if the program is undefined, unless a number is too large. Return False if the
+    input does not clearly meet the conditions, or if the reference is undefined. Raise
+    :class:`LimitError` if the program exceeds a limit of dense execution or is not supported by it.
     """
     numbers = [entry if claim.integer else float(entry) for entry in entries]
     try:
@@ -153,7 +154,7 @@ def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[
 def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
     """Change entries of ``point`` so that the assumptions of a case hold, if possible.
 
-    For each violated assumption, change one entry in which the polynomial of the assumption is linear.
+    For each violated assumption, change at most one entry in which the polynomial is linear.
     """
     solved: set[int] = set()
     for assumption in case.assumptions:

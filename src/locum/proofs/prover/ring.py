@@ -3,7 +3,8 @@
 A :class:`Ring` contains a variable for each entry of the input. Each other variable represents the
 value of a function or a choice, which a :class:`Slot` describes. An exponential exp(p) is a product of
 powers of variables if p is an integer combination of earlier exponents. For example, exp(a − m) is
-exp(a)/exp(m). Other functions have one variable for each argument. A *choice* is a number that depends
+exp(a)/exp(m). If p is another combination of them, an error is raised. Otherwise exp(p) is a new
+variable. Other functions have one variable for each argument. A *choice* is a number that depends
 on an undecided comparison, such as the maximum of a row. Only the bounds of a choice are used.
 
 A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator.
@@ -25,9 +26,9 @@ from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
 from locum.proofs.prover.booleans import Identities, Limits
 
-#: Initial number of slots; a proof that needs more slots starts again with twice this number.
+#: Initial number of slots; a proof that needs more slots starts again with twice as many.
 SLOTS = 24
-#: Maximum number of slots of one proof.
+#: Upper limit of the number of slots of one proof.
 MAX_SLOTS = 3_000
 
 
@@ -45,7 +46,7 @@ class SlotsError(Exception):
 
 
 class UnsupportedError(ArithmeticError):
-    """Raised for a function of symbols that has no normal form in the ring."""
+    """Raised for an operation on symbols, or a value, that the prover does not support."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class Ring:
         self.context = fmpq_mpoly_ctx.get(labels, Ordering.lex)
         self.one: fmpq_mpoly = self.context.constant(1)
         self.generators = self.context.gens()
-        #: The slots by variable. Permanent slots follow the entries; choices are at the end.
+        #: The slots by variable. Permanent slots follow the entries; choices and functions of choices
+        #: are at the end.
         self.slots: dict[int, Slot] = {}
         self.lasting = 0
         self.identities = Identities()
@@ -171,7 +173,7 @@ class Ring:
         if candidates and not any(isinstance(value, Ratio) for value in candidates):
             ends = [fmpq(value) for value in candidates]
             bounds = {"low": min(ends), "high": max(ends)}
-        # Slots are kept after the case in which they were made, so bounds are part of the key.
+        # Slots are kept until ``forget_choices``, also in another case, so bounds are part of the key.
         known = ("choice", question, key, *map(str, bounds.values()))
         if known not in self._known:
             slot = self._slot("choice", question=question, **bounds)
@@ -202,7 +204,7 @@ class Ring:
         return any(value.top.degrees()[first:]) or any(value.bottom.degrees()[first:])
 
     def forget_choices(self) -> None:
-        """Free all slots of choices, because a choice belongs to one run in one case."""
+        """Free all slots of choices and of their functions, which belong to one run in one case."""
         first = len(self.names) + self.lasting
         self.slots = {variable: slot for variable, slot in self.slots.items() if variable < first}
         self._known = {key: value for key, value in self._known.items() if not self.is_passing(value)}
@@ -215,7 +217,7 @@ class Ring:
         self.signs[key] = frozenset(side * sign for sign in signs)
 
     def noted(self, value: Ratio) -> Signs:
-        """Return the recorded signs of a value, or of a constant multiple of the value."""
+        """Return the possible signs of a value, from the record for this value or a multiple of it."""
         if not self.signs or is_constant(value.top):
             return ANY
         key, side = _multiples(value)

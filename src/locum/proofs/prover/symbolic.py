@@ -1,8 +1,8 @@
 """Run dense execution on symbols, in one case of a proof.
 
-If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``), and a
-mean over the row of this cell is a choice. Every operation that may be undefined is a *site*. The
-domain records for each site whether the operation is defined.
+If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``). A mean
+over the row of this cell is a choice, an open boolean or undecided. Every operation that may be
+undefined is a *site*. The domain records for each site whether the operation is defined.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class SymbolicDomain(Domain):
 
 
 def has_open(value: Any, ring: Ring) -> bool:
-    """Return whether further assumptions could decide a part of a node's value."""
+    """Return whether a part of a node's value is undefined, or undecided without more assumptions."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype == object)
     # Finding the slots in a value is slow, and most rings have no such slots.

@@ -36,7 +36,7 @@ OPAQUE = ("tanh", "erf", "log", "sqrt")
 #: Operations that may be undefined.
 RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "lookup"))
 NOT_NEGATIVE: Signs = frozenset((0, 1))
-#: Errors of undefined operations; other errors are limits.
+#: Errors of undefined operations.
 NO_VALUE = (ZeroDivisionError, NotRealError, MissingError, AverageError)
 
 
@@ -227,8 +227,9 @@ class Elementwise:
     def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Return ``then`` if the condition holds, else ``otherwise``.
 
-        If the condition is open, return a choice between two numbers, or an open boolean for two
-        booleans, or otherwise :class:`~locum.proofs.prover.cases.Undecided`.
+        If the condition is open and the two values differ, return a choice between two numbers, or an
+        open boolean for two booleans, or otherwise :class:`~locum.proofs.prover.cases.Undecided`. If an
+        operand is undefined, return it.
         """
         answer = self.truth(condition)
         broken = first_open((answer, then, otherwise))
@@ -282,7 +283,11 @@ class Elementwise:
         return result
 
     def _add(self, a: Value, b: Value) -> Value:
-        """Return a + b, and record the sign if both operands are known to be non-negative."""
+        """Return a + b.
+
+        Once any sign is recorded, record the signs of sums of operands that are known to be
+        non-negative.
+        """
         result = self.lift(a) + b
         if self.ring.signs and not is_constant(result.top):
             signs = [self._sign_at_once(part) for part in (a, b)]
@@ -292,7 +297,7 @@ class Elementwise:
         return result
 
     def _sign_at_once(self, value: Value) -> Signs:
-        """Return the signs of a value that are known without factoring a polynomial."""
+        """Return the signs of a value that are known without factoring a sum."""
         if not isinstance(value, Ratio):
             return frozenset(((value > 0) - (value < 0),))
         if len(value.top) == 1 and self.case.is_positive(value) is True:
@@ -306,7 +311,10 @@ class Elementwise:
         return Broken("division by zero") if zero else self.lift(a) / b
 
     def _modulo(self, a: Value, b: Value) -> Value:
-        """Return the remainder of an integer polynomial, from the remainders of its entries."""
+        """Return the remainder of an integer polynomial, from the remainders of its entries.
+
+        If the remainder of an entry is undecided, return a choice.
+        """
         zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
         if isinstance(zero, Undecided):
             return zero
