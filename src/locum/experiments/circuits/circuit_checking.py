@@ -63,8 +63,8 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
     If the model accepts at most ``most`` inputs, all of them are used, and otherwise a sample of about
     this size. ``checked`` states whether all inputs are used. First, each input is paired with two
-    other inputs. For each length, undecided edges are then tested on all pairs of inputs of this
-    length, or on 2·``most`` random pairs. All inputs of one length have the same positions, so their
+    other inputs. For each length, undecided edges are then tested on all pairs of these inputs, or on
+    2·``most`` random pairs. All inputs of one length have the same positions, so their
     position embeddings are permuted in many ways instead. Signals that depend only on the length are
     taken from an input of another length, if the network accepts several lengths.
     """
