@@ -63,9 +63,10 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
     If the model accepts at most ``most`` inputs, all of them are used, and otherwise a sample of about
     this size. ``checked`` states whether all inputs are used. First, each input is paired with two
-    other inputs. Undecided edges are then tested on all pairs of one length, or on 2·``most`` of them.
-    All inputs of one length have the same positions, so their position embeddings are permuted in many
-    ways instead. Signals that depend only on the length are taken from an input of another length.
+    other inputs. For each length, undecided edges are then tested on all pairs of these inputs, or on
+    2·``most`` random pairs. All inputs of one length have the same positions, so their
+    position embeddings are permuted in many ways instead. Signals that depend only on the length are
+    taken from an input of another length, if the network accepts several lengths.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
@@ -117,7 +118,7 @@ def _break(network: CompiledNetwork, runs: list[PathPatching], edges: list[Circu
 def _idle_together(
     network: CompiledNetwork, runs: list[PathPatching], edges: list[CircuitEdge]
 ) -> list[CircuitEdge]:
-    """Return a maximal subset of ``edges``, chosen in order, whose joint replacement changes no
+    """Return a subset of ``edges``, chosen greedily in order, whose joint replacement changes no
     output.
     """
     idle: list[CircuitEdge] = []
@@ -152,18 +153,19 @@ class Aligned:
 
     label: str
     nodes: tuple[str, ...]
+    #: Number of pairs of inputs. Pairs for which the changed program is undefined are not compared.
     pairs: int
     mismatches: int
     #: S-ops that depend on this s-op but do not read it in the network. If there are none, all pairs
-    #: agree.
+    #: are expected to agree.
     passed_by: tuple[str, ...] = ()
 
 
 def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> tuple[Aligned, ...]:
-    """Return an :class:`Aligned` result for every s-op that the network computes.
+    """Return an :class:`Aligned` result for every s-op that nodes of the circuit compute.
 
     Each result counts the pairs on which the network and the program differ after the intervention. The
-    s-op of the output is included only if the network computes it correctly.
+    s-op of the output is included only if the network is correct on the clean inputs of the pairs.
     """
     circuit, root = model.circuit, model.program
     program = {name: n for n, name in fingerprints(root).items() if sort_of(n) is Sort.SOP}

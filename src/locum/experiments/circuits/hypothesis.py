@@ -4,16 +4,17 @@ answers.
 :func:`check_hypothesis` runs the model and the program on the same inputs and reports:
 
 - *answers*: how often the answers agree, and the shortest counterexamples;
-- *heads*: for each selector of the program, the head of the model with the most similar attention
+- *heads*: for a selector of the program, the head of the model with the most similar attention
   pattern;
-- *probes*: for each s-op, the layer at which a linear probe of the residual stream predicts the s-op
+- *probes*: for an s-op, the layer at which a linear probe of the residual stream predicts the s-op
   best;
 - *interventions*: how often the model and the program agree if an s-op is replaced by its value on
   another input.
 
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
-about the mechanism. Heads and layers are selected on one half of the inputs and measured on the other
-half.
+about the mechanism. Heads are selected on one half of the inputs and measured on the other half. Probes
+are fitted on one half and evaluated at all layers on the other half. The layer of an intervention is
+selected on one half of the pairs and measured on the other half.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ Array = np.ndarray[Any, Any]
 _BATCH = 256
 #: Maximum number of inputs on which residual streams and attention patterns are recorded.
 _OBSERVED = 400
-#: Maximum number of s-ops and of heads in a report. Those nearest to the output are kept.
+#: Maximum number of s-ops and of heads in a report. Those that are computed last are kept.
 _MOST_PARTS = 24
 #: Maximum number of counterexamples in a report.
 _SHOWN = 5
 #: Maximum number of distinct numbers that a probe treats as classes.
 _MOST_CLASSES = 64
-#: Minimum number of inputs for splitting them into halves, which probes and interventions require.
+#: Minimum number of inputs for probes and interventions, and of pairs for interventions on an s-op.
 _LEAST = 8
 #: Maximum number of pairs of inputs for each s-op, and of layers at which interventions are tried.
 _PAIRS, _SITES = 160, 4
 #: Ridge penalty of probes, relative to the mean variance of a dimension.
 _RIDGE = 1e-4
-#: Largest relative difference between equal real-valued answers.
+#: Largest difference between equal real-valued answers, relative to the absolute program answer or 1.
 _TOLERANCE = 1e-2
 
 
@@ -99,11 +100,11 @@ class Probe:
     layer: int
     #: Accuracy on held-out inputs, or R² for an s-op with many numeric values.
     accuracy: float
-    #: Accuracy of always predicting the most frequent value, and of a probe of the embeddings.
+    #: Baselines: the accuracy of the most frequent value (0 for R²), and a probe of the embeddings.
     most_frequent: float
     embeddings: float
     kind: str
-    #: Accuracy after each layer; the first entry is the accuracy at the embeddings.
+    #: Accuracy or R² after each layer; the first entry belongs to the embeddings.
     by_layer: tuple[float, ...] = ()
 
 
@@ -118,8 +119,8 @@ class Intervention:
     layer: int
     dimensions: int
     pairs: int
-    #: Fraction of pairs on which all answers of the model and the program agree, and the same fraction
-    #: for a random subspace.
+    #: Fraction of pairs on which all compared answers of the model and the program agree, and the same
+    #: fraction for a random subspace.
     agreement: float
     random: float
 
@@ -179,19 +180,20 @@ def check_hypothesis(
     """Compare a trained model with a program on inputs, and return a report.
 
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
-    ``torch.nn.Module`` that maps token ids to logits. Each input is a list of tokens of the program, or
-    a string for the ``tokenizer`` if ``text`` is true. An input can also be a mapping with ``tokens``,
-    ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by ``vocabulary``
-    or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and ``suffix`` are
-    ids around the tokens. By default, they are the ids that the tokenizer adds.
+    ``torch.nn.Module`` that maps token ids to logits. If ``text`` is true, each input is a string for
+    the ``tokenizer``. Otherwise, an input is a list of tokens of the program, or a mapping with
+    ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by
+    ``vocabulary`` or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and
+    ``suffix`` are ids around the tokens. By default, they are the ids that the tokenizer adds.
 
     ``answers`` is where the model returns its answers: at ``"each"`` token, at the ``"last"`` or
     ``"first"`` position, or in tokens ``"generated"`` after the input. ``labels`` maps answers to
     classes.
 
     The hypothesis holds if at least the fraction ``agreement`` of answers is equal. With
-    ``interventions``, each tested s-op must also reach the fraction ``interventions`` in interchange
-    interventions. With ``on_u``, the model runs on U, and the result is compared with eager execution.
+    ``interventions``, at least one s-op must also be tested by interchange interventions, and each
+    tested s-op must reach this fraction. With ``on_u``, the answers are computed on U and compared with
+    eager execution.
     """
     root = node_of(program)
     if sort_of(root) is not Sort.SOP:
@@ -379,8 +381,9 @@ class _Check:
         return [int(rows[place].argmax()) for place in places]
 
     def _wanted(self, answers: Sequence[Atom], example: Example) -> list[Any]:
-        """Return the program's answers as numbers or classes of the model; −1 if the model lacks the
-        class.
+        """Return the program's answers as numbers or classes of the model; −1 if the class is unknown.
+
+        A string is NaN for a model whose answers are numbers.
         """
         chosen = [answers[place] for place, _ in example.answers]
         if self.is_real:
@@ -502,8 +505,8 @@ class _Mechanism:
         reads: dict[Node, bool] = {}
         for node in postorder(check.root):
             reads[node] = node.op == "tokens" or any(reads[part] for part in node.inputs)
-        #: S-ops whose values can be interchanged. S-ops that depend only on the position have the same
-        #: values on all inputs, so they are omitted.
+        #: S-ops that are probed and interchanged: the last ones that depend on the tokens. S-ops that
+        #: depend only on the position have the same values on all inputs, so they are omitted.
         self.sops = [n for n in nodes if sort_of(n) is Sort.SOP and n.inputs and reads[n]][
             -_MOST_PARTS:
         ]
@@ -524,8 +527,8 @@ class _Mechanism:
     # Heads ------------------------------------------------------------------------------------------
 
     def heads(self) -> tuple[HeadMatch, ...]:
-        """Match each selector of the program with the head of the model whose attention pattern is most
-        similar.
+        """Match the last selectors of the program with the heads of the model whose attention patterns
+        are most similar.
         """
         found = [self._match(selector) for selector in list(self.selectors)[-_MOST_PARTS:]]
         return tuple(match for match in found if match is not None)
@@ -577,6 +580,9 @@ class _Mechanism:
     ) -> tuple[float, float, int]:
         """Return the mean distance of a head from ``targets``, the distance of uniform attention, and
         the number of rows.
+
+        Rows in which the selector selects no key are omitted. Without rows, both distances are
+        infinite.
         """
         away, flat = [], []
         for place in places:

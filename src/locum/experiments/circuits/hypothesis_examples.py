@@ -46,9 +46,9 @@ class Reading:
     tokenizer: Any = None
     #: Token id of each token; if given, it is used instead of the tokenizer.
     vocabulary: Mapping[Any, int] | None = None
-    #: Class of each answer. By default, an answer is a token or the name of a class.
+    #: Class of each answer. By default, an answer is a token, or the name or number of a class.
     labels: Mapping[Any, int] | None = None
-    #: Token ids before and after the tokens; None: the ids that the tokenizer adds.
+    #: Token ids before and after the tokens; None: the ids that the tokenizer adds, if there is one.
     prefix: Sequence[int] | None = None
     suffix: Sequence[int] | None = None
     answers: str = "each"
@@ -79,7 +79,7 @@ class Reading:
     # Inputs -----------------------------------------------------------------------------------------
 
     def example(self, entry: Any, expected: Sequence[Atom] | None = None) -> Example:
-        """Return the example for ``entry``: a list of tokens, or a mapping with ``tokens`` and ``ids``.
+        """Return the example for ``entry``: some tokens, or a mapping with ``tokens`` and ``ids``.
 
         ``expected`` contains the program's answers, for a model that generates its answers.
         """
@@ -92,7 +92,7 @@ class Reading:
         return self._answered(tokens, ids, places, expected)
 
     def text_example(self, text: str, expected: Sequence[Atom] | None = None) -> Example:
-        """Return the example for a string; the tokens of the program are the tokens of the tokenizer.
+        """Return the example for a string. Its tokens are the tokenizer's, without special tokens.
 
         ``expected`` contains the program's answers, for a model that generates its answers.
         """
@@ -242,8 +242,8 @@ class Reading:
     def class_name(self, number: int, values: Mapping[int, Atom], size: int) -> Atom:
         """Return a readable name for a class of the model.
 
-        The name is a program answer from ``values`` if there is one, otherwise a class name, a
-        vocabulary entry or a token of the tokenizer.
+        The name is a program answer from ``values`` if there is one. Otherwise, it is a class name, a
+        label, a vocabulary entry, a token of the tokenizer, or a text with the number.
         """
         if number in values:
             return values[number]
@@ -259,7 +259,7 @@ class Reading:
 
 
 def is_id(number: Any) -> bool:
-    """Return whether ``number`` is an integer from 0, without booleans."""
+    """Return whether ``number`` is a non-negative integer and not a boolean."""
     return hasattr(number, "__index__") and not isinstance(number, bool) and number >= 0
 
 

@@ -1,5 +1,5 @@
-"""Run a network on pairs of inputs, with the signals of some edges taken from the other input of a
-pair.
+"""Run a network on pairs of inputs, with the signals of some edges replaced by their signals on another
+input.
 
 Both inputs of a pair have the same length. ``networks/transformer/path_patching.py`` defines how the
 signal of an edge is replaced.
@@ -24,7 +24,7 @@ from locum.networks.transformer.forward import Tap, forward, shown_to, unembed
 from locum.networks.transformer.path_patching import UNEMBED, Path, PathTap, Place, written
 from locum.networks.transformer.weights import Array
 
-#: Largest difference between equal real-valued answers, relative to the largest answer.
+#: Largest difference between equal real-valued answers, relative to the largest absolute answer or 1.
 _EQUAL = 1e-4
 #: Two signals count as equal if their difference is at most this fraction of the difference from the
 #: signal on an input of another length.
@@ -128,7 +128,10 @@ class PathPatching:
         return cache
 
     def _run_elsewhere(self, rows: Sequence[Any] | None) -> dict[str, Array]:
-        """Return the activations on inputs of other lengths, one input for each pair."""
+        """Return the activations on inputs of other lengths, one input for each pair.
+
+        The result is empty if ``rows`` is None.
+        """
         if rows is None:
             return {}
         sink, size = self.network.sink, self.streams[-1].shape[1]
@@ -146,8 +149,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        An input of another length is used if the source writes the same signal on the clean input and
-        on the other input of the pair.
+        Inputs of other lengths are used if the source writes the same signals on the clean inputs and
+        on the other inputs of the pairs.
         """
         key = (path.source, path.slot)
         if key not in self._values:
@@ -195,8 +198,9 @@ class PathPatching:
             return self.network.answers(self.network.read_off(after))
 
     def equal(self, one: Any, other: Any = None) -> NDArray[np.bool_]:
-        """Return for each pair whether two answers agree at all positions; ``other`` is by default the
-        clean answer.
+        """Return for each pair whether two answers agree at all positions.
+
+        ``other`` is by default the clean answer. If ``one`` is None, the result is False for all pairs.
         """
         other = self.answers if other is None else other
         if one is None:
@@ -242,8 +246,9 @@ def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[P
 
 
 def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
-    """Yield further pairs: all pairs of inputs of one length, or 2·``most`` random pairs if there are
-    more.
+    """Yield further pairs, one length at a time: all pairs of inputs of this length.
+
+    If a length has more than 2·``most`` pairs, 2·``most`` random pairs are used instead.
     """
     draw = random.Random(f"more {seed}")
     for inputs, complete in _inputs(model, most, draw):
@@ -257,8 +262,7 @@ def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Itera
 
 
 def orders_of(positions: int, count: int, seed: int = 0) -> list[list[int]]:
-    """Return ``count`` permutations of positions, one for each pair: shifts, the reversal and random
-    ones.
+    """Return ``count`` permutations of positions, one for each pair: shifts, the reversal and others.
 
     A single permutation might not change the position that a part of the network reads.
 

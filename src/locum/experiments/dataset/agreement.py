@@ -2,7 +2,8 @@
 
 A pair consists of a clean input and another input of the same length. Both inputs have the same
 position embeddings, so ``positions`` permutes the position embeddings of the other input.
-``elsewhere`` is an input of another length, for signals that depend only on the length.
+``elsewhere`` is an input of another length, for signals that depend only on the length, or None if all
+inputs have the same length.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from locum.experiments.dataset.verify import Network
 from locum.graph import Atom, Node
 from locum.networks.transformer.weights import Array
 
-#: Number of inputs in a sample, if there are too many inputs to run all of them.
+#: Maximum number of inputs in a sample, if there are too many inputs to run all of them.
 SAMPLE = 300
 
 
@@ -131,7 +132,10 @@ def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[A
 
 
 def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
-    """Return the names of heads whose zero ablation changes no output by more than ``tolerance``."""
+    """Return the names of heads whose zero ablation changes no output noticeably.
+
+    A change of output y is noticeable if it exceeds ``tolerance``·(1 + abs(y)).
+    """
     longest_first = batches[::-1]  # long inputs show most differences
     before = [network.answers(network.logits(ids)) for ids in longest_first]
     idle = []
@@ -150,7 +154,7 @@ def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> 
     return idle
 
 
-#: Number of inputs and of pairs that are written to ``examples.json``.
+#: Maximum number of inputs, and number of pairs, that are written to ``examples.json``.
 _INPUTS, _PAIRS = 128, 32
 
 
@@ -169,7 +173,7 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
 
 def pairs_for(inputs: Inputs, draw: random.Random, most: int) -> list[dict[str, Any]]:
     """Return ``most`` random pairs of inputs, if possible with different expected outputs."""
-    # Longer inputs distinguish more programs, so two of three pairs have the largest length.
+    # Longer inputs distinguish more programs, so at least two of three pairs have the largest length.
     lengths = [length for length, rows in inputs.rows.items() if len(rows) > 1]
     pairs = []
     for number in range(most):

@@ -1,6 +1,7 @@
 """Score edges by gradients: edge attribution patching (EAP), and EAP with integrated gradients.
 
-For each pair of inputs, the score of an edge is a product of two terms. The first term is the
+For each pair of inputs, an edge contributes a product of two terms, summed over positions and axes. The
+score of the edge is the absolute value of the mean contribution. The first term is the
 difference between the outputs of the writer on the two inputs. The second term is the gradient of a
 metric with respect to the input of the reader, before the norm. With ``steps`` > 1, gradients are
 averaged over interpolations between the embeddings of the two inputs (integrated gradients).
@@ -8,7 +9,7 @@ averaged over interpolations between the embeddings of the two inputs (integrate
 The metric of a pair is the logit of the clean answer minus the logit of the other answer, summed over
 positions. If both answers are the same, the strongest alternative replaces the other answer. For
 real-valued answers, the metric is the output times s, where s is the sign of the clean answer minus the
-other answer.
+other answer, or 0 if both are equal.
 """
 
 from __future__ import annotations

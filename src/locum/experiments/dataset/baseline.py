@@ -4,9 +4,11 @@
   replaced, one at a time, by its value on another input. The score is the fraction of pairs whose
   answer changes.
 - :func:`by_weights` uses only weights. The score of an edge is the norm of the product of its writer's
-  and reader's weights. The method exploits sparsity, which the harder tiers remove.
-- :func:`by_acdc` is ACDC. Edges are removed in order, starting at the output, if the outputs change by
-  less than a threshold. The score of an edge is the largest threshold at which ACDC keeps the edge.
+  and reader's weights, divided by the product of their norms. The method exploits sparsity, which the
+  harder tiers remove.
+- :func:`by_acdc` is ACDC. Edges are removed in order, starting at the output, if the distance of the
+  outputs grows by less than a threshold. The score of an edge is the largest of six thresholds at which
+  ACDC keeps the edge, or 0.
 - :func:`at_random` returns random scores.
 
 ``attribution.py`` contains gradient-based baselines. All methods return input for ``locum dataset
@@ -51,8 +53,9 @@ def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]])
 def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
     """Return the effect of replacing each axis of the residual stream, as a fraction of pairs.
 
-    An axis is replaced after the embeddings or after a layer, and the largest effect counts. The
-    replacement is the value on the other input, with permuted position embeddings.
+    An axis is replaced after the embeddings or after a layer, for the pairs of one length at a time.
+    The largest of these effects counts. The replacement is the value on the other input, with permuted
+    position embeddings.
     """
     effects = np.zeros(network.tensors["embed.W_E"].shape[1])
     points = [*(f"blocks.{layer}.hook_resid_pre" for layer in range(len(network.layers))), FINAL]

@@ -1,8 +1,8 @@
-"""Draw random programs for the dataset: typed, small, and of a given depth.
+"""Draw random programs for the dataset: typed, small, and of about a given depth.
 
 Symbols, numbers and booleans are separate types, so that programs are defined on every input. Attention
-operations are nested to a given depth along one path of the program. Other parts are shallow or reused,
-so programs are graphs. The result depends only on the given random generator.
+operations are usually nested to a given depth along one path of the program. Other parts are shallow or
+reused, so programs are graphs. The result depends only on the arguments, such as the random generator.
 
 >>> import random
 >>> program = draw_program(random.Random(3), ("a", "b", "c"), depth=2)
@@ -34,13 +34,16 @@ from locum.rasp.python import (
     where,
 )
 
-#: Value if nothing is selected; no vocabulary contains it.
+#: Symbol if nothing is selected; no vocabulary contains it.
 NOTHING = "-"
 SYMBOL, NUMBER, TRUTH = "symbol", "number", "truth"
 
 
 def draw_program(draw: random.Random, vocabulary: Sequence[str], depth: int) -> SOp:
-    """Return a random program whose attention operations are nested to ``depth``."""
+    """Return a random program whose attention operations are nested to a depth of about ``depth``.
+
+    The depth of some programs is smaller or larger.
+    """
     drawing = _Drawing(draw, tuple(vocabulary))
     return drawing.of(draw.choice((SYMBOL, NUMBER, NUMBER, TRUTH)), depth)
 
@@ -48,7 +51,7 @@ def draw_program(draw: random.Random, vocabulary: Sequence[str], depth: int) -> 
 class _Drawing:
     """A generator of random programs, from the output to the inputs.
 
-    ``depth`` is always the remaining number of nested attention operations.
+    The argument ``depth`` of a method is the number of attention operations that remain to be nested.
     """
 
     def __init__(self, draw: random.Random, vocabulary: tuple[str, ...]) -> None:
@@ -57,7 +60,10 @@ class _Drawing:
         self.made: dict[str, list[SOp]] = {SYMBOL: [], NUMBER: [], TRUTH: []}
 
     def of(self, kind: str, depth: int) -> SOp:
-        """Return a random s-op of this type with this depth."""
+        """Return a random s-op of this type with about this depth.
+
+        For depth 0, the result may be a deeper s-op that was drawn before.
+        """
         known = self.made[kind]
         if depth == 0 and known and self.draw.random() < 0.4:
             return self.draw.choice(known)
@@ -141,8 +147,8 @@ class _Drawing:
     def _moved(self, kind: str, depth: int, default: Atom) -> SOp:
         """Return an s-op that moves a value from another position.
 
-        The nested attention operations are either in the moved value, or in the value that determines
-        the position.
+        The nested attention operations are in the moved value, or in the value that determines the
+        position. If the position is a fixed function of the index, the latter are omitted.
         """
         draw = self.draw
         along_values = draw.random() < 0.5

@@ -4,8 +4,9 @@ Every candidate is a case of a sweep, so generation uses several processes and c
 choice depends on the order of the candidates, not on their time of creation. An interrupted and resumed
 dataset is therefore identical to an uninterrupted one.
 
-The order of the candidates depends only on the seed. Named programs come first: all programs in their
-first size, then all in their second size, and so on. Random programs have 1 to 8 layers in turn, so
+The order of the candidates depends only on the seed and, for trained networks, not even on the seed.
+Named programs come first: all programs in their first size, then all in their second size, and so on.
+Trained networks are ordered by their size instead. Random programs have 1 to 8 layers in turn, so
 each of these numbers of layers is about equally frequent among random programs.
 """
 

@@ -79,7 +79,7 @@ def _pyarrow() -> Any:
 def write_index(place: Path, rows: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     """Write the index and the accompanying files of a dataset, and return a summary.
 
-    The rows may be in any order.
+    The rows may be in any order. The hash of its weights is added to each row.
     """
     for row in rows:
         row["sha256"] = _digest(place / row["folder"] / "model.safetensors")
@@ -213,13 +213,14 @@ configs:
 # Compiled circuits
 
 {size} circuits in {items} transformers, each with its ground truth. The networks are compiled from
-programs, and the labels are checked by interchange interventions.
+programs or, in the tier `trained`, trained to compute programs. The labels are checked by interchange
+interventions.
 
 ## Contents
 
 {table}
 
-`train` and `test` have programs written by hand. `random_train` and `random_test` have random programs.
+`train` and `test` have named programs. `random_train` and `random_test` have random programs.
 Programs of one shape are in one of train and test only. Families of the first tier: {families}.
 
 | file of an item | content |
@@ -272,8 +273,8 @@ The seed is {seed}. `SHA256SUMS` has the hash of every file.
 
 ## Limitations
 
-Networks are small. Labels of items with more than 400 inputs are checked on a sample of inputs
-(`circuit_on_all_inputs`). Programs of different shapes may compute the same function.
+Networks are small. Labels are checked on a sample of inputs if `circuit_on_all_inputs` is false.
+Programs of different shapes may compute the same function.
 
 ## Licence and citation
 
@@ -328,8 +329,8 @@ def croissant(place: Path, request: dict[str, Any]) -> dict[str, Any]:
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": "locum-circuits",
         "description": (
-            f"{request['size']} transformers compiled from programs, with their circuits as "
-            f"ground truth (tiers: {tiers}; seed {request['seed']})."
+            f"Transformers for {request['size']} programs, with their circuits as ground truth "
+            f"(tiers: {tiers}; seed {request['seed']})."
         ),
         "license": "https://spdx.org/licenses/MIT",
         "url": "https://arxiv.org/abs/2506.18739",

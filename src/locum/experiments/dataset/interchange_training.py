@@ -11,7 +11,8 @@ accepted:
 
 - ``answers``: the fraction of inputs on which all answers are correct. This fraction must be 1.
 - ``interventions``: for each component of the circuit, the fraction of pairs on which the patched
-  network returns the program's output. These fractions must be at least :data:`LEAST_AGREEMENT`.
+  network returns the program's output, among pairs for which this output is defined. These fractions
+  must be at least :data:`LEAST_AGREEMENT`.
 - ``outside``: the largest change of a probability if components outside of the circuit are patched, all
   at once or one at a time, with one random permutation of positions for each pair. This change must be
   at most :data:`LARGEST_EFFECT`, and no answer may change.
@@ -34,7 +35,8 @@ from locum.experiments.dataset.trained_alignment import Targets
 LEAST_AGREEMENT, LARGEST_EFFECT = 0.99, 0.05
 #: Number of axes of the residual stream and of a head, and number of hidden units of a layer.
 D_MODEL, D_HEAD, D_MLP = 32, 8, 64
-#: Steps of a training run, number of runs, pairs in a batch, and steps between measurements.
+#: Maximum numbers of steps of a training run and of runs, pairs in a batch, and steps between
+#: measurements.
 STEPS, ATTEMPTS, _BATCH, _INTERVAL = 800, 2, 64, 50
 _RATE, _WARMUP = 4e-3, 40
 #: Figures at which a run ends early: minimum agreement and maximum effect.
@@ -117,7 +119,7 @@ class _Trainer:
             [[[a or none for a in row] for row in part] for part in targets.interchanged]
         )
         #: Mask [component, layer, part] of the part that is patched for each component. The parts of a
-        #: layer are its heads, then its feed-forward.
+        #: layer are its heads, then its feed-forward. The last row marks no part.
         parts = self.heads + 1
         self.inside = torch.zeros(len(alignment.components) + 1, self.layers, parts, dtype=torch.bool)
         for number, component in enumerate(alignment.components):

@@ -1,6 +1,6 @@
 """Represent a network with its circuit, in any basis of its residual stream.
 
-Each tier of a dataset transforms such a network into another. Slots of the circuit are directions of
+Tiers of a dataset transform such a network into another. Slots of the circuit are directions of
 the residual stream. Row s of ``directions`` is the vector that one unit of slot s adds to the stream.
 In a plain network, these directions are the axes.
 
@@ -71,7 +71,10 @@ class Labelled:
         return int(self.tensors["embed.W_E"].shape[1])
 
     def changed(self, tensors: Mapping[str, Array], directions: Array, **config: Any) -> Labelled:
-        """Return a copy with other tensors and directions; sizes in the configuration are updated."""
+        """Return a copy with other tensors and directions.
+
+        ``d_model``, the names of slots and the fields in ``config`` are updated in the configuration.
+        """
         data = self.config | {"d_model": int(tensors["embed.W_E"].shape[1])} | config
         if len(data["slots"]) != data["d_model"] or not np.array_equal(
             directions, np.eye(*directions.shape)

@@ -1,14 +1,15 @@
 """Create one circuit of a dataset in the requested tiers, for sweeps of the kind ``circuit``.
 
 A program is compiled, and the network is compared with dense execution on all inputs or a sample. The
-circuit is checked by interventions. Then one folder per tier is written, completely or not at all. A
-program is rejected if its answer does not depend on the tokens, or if the check of the network or of
-the circuit fails. Random programs are drawn again until a program is accepted, up to a maximum number
-of draws. File errors are raised, because they are no reason to reject a program.
+circuit is checked by interventions. Then one folder is written for each tier that is possible,
+completely or not at all. A program is rejected if it does not compile, if its answer does not depend on
+the tokens, or if a check of the network or of the circuit fails. In the tier ``trained``, the network
+is trained instead of compiled. Random programs are drawn again until a program is accepted, up to a
+maximum number of draws. File errors are raised, because they are no reason to reject a program.
 
 The *shape* of a program is its graph without numbers, tables and names. Programs that differ only in
-constants, tables, predicates or the order of a sum have the same shape. Items with the same shape are
-either all training items or all test items.
+constants, tables, predicates of selectors or the order of a sum have the same shape. Items with the
+same shape are either all training items or all test items.
 
 >>> from locum import indices, select, selector_width, tokens
 >>> one = selector_width(select(tokens, "a", "==")) + indices
@@ -81,19 +82,20 @@ _ATTEMPTS = 240
 #: Largest number of inputs for which circuits are checked on all inputs, and size of the sample
 #: otherwise.
 _MOST_CHECKED, _SAMPLED = 400, 60
-#: Number of pairs on which the necessary edges alone must preserve every answer.
+#: Number of pairs, besides those of the examples, on which the necessary edges alone must preserve
+#: every answer.
 _PAIRS = 160
 #: Largest error of a real-valued answer in tiers with softer heads and tables.
 _SOFT_ERROR = 0.0125
 #: Smallest gap between attention scores in the plain tier: e^−64 is below the rounding error of every
-#: sum. The compiler's gap of 4096 would multiply rounding errors of gradients by the same factor.
+#: sum. The compiler's gaps, often 2048, would multiply rounding errors of gradients by the same factor.
 _SHARPNESS = 64.0
 #: Smallest change of a real-valued answer that counts when a head is ablated.
 _CHANGE = 1e-4
-#: Number of inputs of each length on which heads are ablated and weights are measured.
+#: Maximum number of inputs of each length on which heads are ablated and weights are measured.
 _FITTED = 150
-#: Depths of nested attention to draw for a given number of layers. For many layers, only the depth that
-#: most often leads to this number.
+#: Depths of nested attention to draw for a given number of layers. For many layers, only the depths
+#: that most often lead to this number.
 _DEPTHS = {1: (1,), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (3, 4), 6: (5,), 7: (5, 6), 8: (7,)}
 #: Vocabularies and lengths of the longest input of random programs.
 _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
@@ -128,8 +130,8 @@ def make(
 ) -> dict[str, Any]:
     """Write the item of a named program, or of a random program with ``layers`` layers, to ``folder``.
 
-    Return a dictionary with the rows of the index, one for each tier. If the program is rejected, there
-    are no rows, and the dictionary contains the reason.
+    Return a dictionary with the rows of the index, one for each tier that was written. If the program
+    is rejected, there are no rows, and the dictionary contains the reason.
     """
     weights = WeightOptions(sharpness, tread, d_model)
     if source == RANDOM:
@@ -171,7 +173,7 @@ def _first_item(
 ) -> dict[str, Any]:
     """Write the item of the first blueprint that is not rejected, and return its rows.
 
-    If all are rejected, return the last reason.
+    If all are rejected, or if the training of a network fails, return the last reason.
     """
     reason = ""
     for blueprint in blueprints:
@@ -245,7 +247,7 @@ class TrainingFailedError(RejectedProgramError):
 
 
 def _trained_item(blueprint: Blueprint) -> Item:
-    """Train a network for a program, and check it in the same way as networks of other tiers."""
+    """Train a network for a program, and check its answers and its circuit."""
     from locum.experiments.dataset import (
         interchange_training as training,
     )  # importing torch takes seconds
@@ -417,7 +419,8 @@ class _TierMaking:
     def make(self, tier: str, generator: np.random.Generator) -> tuple[Labelled, float, float]:
         """Return the network of a tier, its largest error, and the tolerance for the certificate.
 
-        A network with wrong answers or with different labels raises ``InputError``.
+        ``InputError`` is raised for a network with wrong answers and, in a tier with softer heads and
+        tables, for a network with different labels.
         """
         allowed = _SOFT_ERROR if tier in SOFT else self.tolerance
         batches = self.batches if self.inputs.complete else ()

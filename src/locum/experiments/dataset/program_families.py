@@ -168,7 +168,8 @@ TASKS: dict[str, Task] = {
 
 #: Largest number of inputs for which all inputs are run; otherwise, a sample is run.
 MOST_INPUTS = 100_000
-#: Largest number of inputs of a size for a fast check of circuits, and for running all inputs.
+#: Largest number of inputs of a size for a check of circuits on all inputs, and of any size but the
+#: long one.
 _FEW, _MANY = 400, 1_500
 
 
@@ -184,7 +185,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Source:
-    """A named program for every length, with its vocabulary and sizes."""
+    """A named program, which may depend on the length, with its vocabulary and sizes."""
 
     family: str
     make: Callable[[int], SOp]
@@ -282,7 +283,7 @@ def _tracr_library() -> dict[str, Source]:
     sources = {}
     for name, program in PROGRAMS.items():
         vocabulary = tuple(program.vocabulary(5))
-        # Some programs require all tokens, because their tokens are distinct or are paired brackets.
+        # Some programs require all tokens, because their tokens are paired brackets.
         least = len(vocabulary) if "dyck" in name or name == "pair_balance" else 2
         sources[name] = Source(
             "tracr library", program.make, vocabulary, sizes_for(len(vocabulary), least)

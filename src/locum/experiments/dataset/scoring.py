@@ -11,7 +11,7 @@
 
 Scores below 10⁻⁶ of the largest score of a level count as 0, because they may be rounding errors. If
 edges are given, missing lists of heads and of queries, keys and values are derived from them. Parts
-that are not listed have score 0. Unknown names and repeated entries are rejected.
+that are not listed have score 0. Unknown and repeated names are rejected.
 
 A circuit contains a node for each slot that a head writes. Methods that find circuits use larger units:
 heads, and edges from one part to the queries, keys or values of another. :class:`Truth` is the circuit
@@ -38,7 +38,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 LEVELS = ("edges", "heads", "qkv", "slots")
-#: Smallest cosine of the angle between a direction and a slot that match.
+#: Smallest absolute cosine of the angle between a direction and a slot that match.
 ALIGNED = 0.95
 #: Fraction of the largest score below which scores count as 0.
 _LEAST_SHARE = 1e-6

@@ -1,23 +1,24 @@
-"""Replace hard steps of a compiled network by soft steps that compute the same answers on all inputs.
+"""Replace hard steps of a compiled network by soft steps that compute almost the same values.
 
 The compiler creates heads with very large differences between scores, so that the attention weights of
 keys that are not selected vanish. It also creates tables that are constant near every value. In such a
 network, the gradient is 0 at most edges. :func:`soften` makes two changes:
 
 - *Heads.* Queries are scaled down until the smallest gap between the largest score and the next score
-  is ``sharpness``. Keys with the next score then receive a weight of about e^−sharpness.
-- *Tables.* All hidden units that read one direction of the residual stream compute a function of one
-  number. All inputs are known, so the few values of this number are known. A staircase through these
-  values replaces the function. At each value, the staircase has a tread whose slope is ``tread`` times
-  the mean slope to the other values. Between two values, treads cover half of the distance and the
-  riser covers the other half.
+  is at most ``sharpness``. Keys with the next score then receive a weight of about e^−sharpness.
+- *Tables.* The hidden units of a circuit node that read one direction of the residual stream compute a
+  function of one number. All inputs are known, so the values of this number are known. If there are few
+  values, a staircase through these values replaces the function. At each value, the staircase has a
+  tread whose slope is ``tread`` times the mean slope to the other values. Between two values, treads
+  cover half of the distance and the riser covers the other half.
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
 floating-point numbers, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded, but only on an axis of the stream and not in
-another basis. If the argument of ReLU in a unit is close to 0 on some input, the bias of the unit is
-lowered by a small multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding errors
-would determine the gradient at the kink of ReLU. Layers are changed in order, since lower biases change
-the inputs of later layers.
+another basis. Layers are then changed in order, since lower biases change the inputs of later layers.
+
+If the argument of ReLU in a unit that is not replaced is close to 0 on some input, the bias of the unit
+is lowered by a small multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding
+errors would determine the gradient at the kink of ReLU.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _MOST, _CLOSEST = 120, 1e-3
 TIE = 1e-3
 #: Minimum distance of the input of a unit from its kink, relative to the lengths of stream and weights.
 _KINK = 1e-12
-#: Maximum number of times that the bias of a unit is lowered by this distance.
+#: Maximum number of biases of a unit that are tried, each lower than the previous one by this distance.
 _LOWERINGS = 20
-#: Number of inputs per forward pass.
+#: Maximum number of inputs per forward pass.
 _TOGETHER = 4000
 
 
@@ -184,7 +185,9 @@ class _Tables:
         return parts, moved
 
     def _bias(self, unit: int) -> float:
-        """Return the bias of a unit, lowered if the unit is close to its kink on some input."""
+        """Return the bias of a unit, lowered if possible if the unit is close to its kink on some
+        input.
+        """
         bias = float(self.old["b_in"][unit])
         # In another basis, rounding errors are proportional to the norm of the stream.
         longest = float(np.linalg.norm(self.read, axis=1).max())
@@ -249,7 +252,7 @@ class _Tables:
             return
         slopes = (self.tread or 0.0) * _mean_slopes(values, heights)
         gaps = np.diff(values)
-        # The first tread starts at a value below all other values, where the function is 0.
+        # The first tread starts at a value below all other values, where the new units are 0.
         kinks, turns = [values[0] - gaps[0]], [slopes[0]]
         self.bias_out = self.bias_out - slopes[0] * gaps[0]
         for k, gap in enumerate(gaps):

@@ -1,8 +1,8 @@
-"""Make networks harder to interpret without training, and preserve the circuit and all answers.
+"""Make networks harder to interpret without training, and preserve the circuit and the answers.
 
 - ``rotated``: an orthogonal rotation of the residual stream, and of every head. Slots are no longer
   axes, and the matrices are no longer sparse.
-- ``superposed``: a random projection of the residual stream onto fewer axes, if possible as many as the
+- ``superposed``: a random projection of the residual stream, if possible onto as few axes as the
   written signals have dimensions. Components read the stream through decoders. If there are more slots
   than axes, slots share axes.
 - ``decoys``: additional heads and hidden units that are not part of the circuit.
@@ -12,13 +12,14 @@
 - ``realistic``: softer heads and tables, decoys, superposition, layer norms in a random basis, and
   weights of similar magnitudes. :class:`WeightOptions` defines the options.
 
-Each transformation maps a :class:`Labelled` network and a random generator to another network. Only
-softmax heads can be rotated, because hard heads require exact ties.
+Each transformation maps a :class:`Labelled` network to another network. Most transformations use a
+random generator. Only softmax heads can be rotated, because hard heads require exact ties.
 
-Decoys read the same signals as true components. A decoy head attends in the same way as a true head of
-its layer, or randomly if the layer contains no true head. Decoys write to directions of the residual
-stream that only decoys read. Every layer contains decoys, and all heads and units of a layer are
-shuffled. Decoys can therefore not be recognised by their index, by having a reader, or by being active.
+A decoy head attends in the same way as a true head of its layer, or randomly if the layer contains no
+true head. The values of decoy heads and the inputs of decoy units are random combinations of the
+residual stream. Decoys write to directions of the residual stream that only decoys read. Every layer
+contains decoys, and all heads and units of a layer are shuffled. Decoys can therefore not be recognised
+by their index or by being inactive.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ SOFT = (NORMED, REALISTIC)
 TRAINED = "trained"
 #: Number added to variances in layer norms, as in PyTorch.
 EPSILON = 1e-5
-#: Maximum number of doublings of the constant direction in a network with layer norms, starting at the
-#: largest norm of the residual stream.
+#: Maximum number of sizes of the constant direction that are tried in a network with layer norms: the
+#: largest norm of the residual stream, and its doublings.
 _DOUBLINGS = 22
-#: Approximate number of inputs of each length on which the residual stream is measured.
+#: Maximum number of inputs of each length on which the residual stream is measured.
 _MEASURED = 200
 
 #: Number of random projections of which the best is used for a superposed stream.
@@ -73,7 +74,7 @@ class WeightOptions:
     sharpness: float = 10.0
     #: Slope of a table at its values, relative to the mean slope between values.
     tread: float = 0.1
-    #: Number of axes of the residual stream; None for the minimum.
+    #: Number of axes of the residual stream in the tier ``realistic``; None for the minimum.
     d_model: int | None = None
 
     def __post_init__(self) -> None:
@@ -118,8 +119,9 @@ def in_tier(
 
 
 def with_slots_of_one_size(labelled: Labelled, batches: Batches) -> Labelled:
-    """Return the network with every axis of the residual stream scaled so that its largest value is
-    1.
+    """Return the network with every axis of the residual stream scaled to a largest magnitude of 1.
+
+    The magnitude is measured on some of the inputs. Axes that are 0 on these inputs are not scaled.
     """
     seen = np.concatenate(list(streams(labelled, batches).values()))
     sizes = np.abs(seen).max(axis=0)
@@ -260,7 +262,8 @@ def superposed(labelled: Labelled, right: Right, generator: np.random.Generator)
     """Return the network with the residual stream projected onto as few axes as its signals have
     dimensions.
 
-    If the projected network is not correct, one more axis is used, and finally all axes. Decoders are
+    If the projected network is not correct, one more axis is used, and finally as many axes as before.
+    The result may still be incorrect. Decoders are
     exact for all outputs of embeddings, heads and hidden units, even if an intervention combines
     outputs on different inputs. The labels therefore remain valid.
     """
@@ -330,7 +333,8 @@ def normed(
 
     With a ``generator``, the residual stream gets a random basis of ``d_model`` axes; without it, each
     axis is mirrored. A constant direction of the stream limits changes of the variance. The length of
-    this direction is doubled until the network is correct, up to a maximum number of times.
+    this direction is doubled until the network is correct, up to a maximum number of times. The result
+    may still be incorrect.
     """
     seen = streams(labelled, batches)
     longest = max(float(np.linalg.norm(value, axis=1).max()) for value in seen.values())
@@ -366,9 +370,10 @@ def _centred(rows: int, size: int, generator: np.random.Generator) -> Array:
 def _with_norms(labelled: Labelled, seen: dict[str, Array], basis: Array, constant: float) -> Labelled:
     """Return the network with layer norms, in another basis of the residual stream.
 
-    The last row of ``basis`` is the constant direction of the stream, with the size ``constant``.
-    The mean stream over all inputs becomes a bias after each norm, so that normalisation does not
-    change this mean. All signals are scaled so that the standard deviation of the stream is near 1.
+    The last row of ``basis`` is the constant direction of the stream, with the size ``constant``. The
+    mean stream over the measured inputs becomes a bias of the components that read the stream, so that
+    normalisation does not change this mean. All signals are scaled so that the standard deviation of
+    the stream is near 1.
     """
     size = basis.shape[1]
     deviations = {
@@ -452,9 +457,7 @@ class _Adding:
         return np.concatenate([tensor, np.zeros(shape)], axis=axis)
 
     def _junk(self, size: int) -> Array:
-        """Return random output weights of ``size`` decoy units that write only to the directions of
-        decoys.
-        """
+        """Return ``size`` random rows of output weights that write only to the directions of decoys."""
         junk = np.zeros((size, self.width))
         junk[:, -_DIRECTIONS:] = self.draw.normal(size=(size, _DIRECTIONS))
         return junk

@@ -3,9 +3,9 @@
 An aggregate or a selector width is assigned to a head, in the first layer for which its inputs are
 available. Counts, and elementwise functions of head outputs, are assigned to the feed-forward after the
 last of these heads. For a count, a head outputs a fraction of attention, from which hidden units
-compute the number. Only results that a head or the unembedding reads are assigned. Functions of the
-token alone, or of the position alone, are embeddings. All other heads and feed-forwards are outside of
-the circuit.
+compute the number. A feed-forward is assigned only results that a head or the unembedding reads.
+Functions of the token alone, or of the position alone, are embeddings. All other heads and
+feed-forwards are outside of the circuit.
 
 >>> from locum import aggregate, indices, select, tokens
 >>> previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
@@ -32,7 +32,7 @@ from locum.rasp.handles import SOp
 
 #: Maximum number of layers and of heads per layer of a trained network, and of inputs of a program.
 MOST_LAYERS, MOST_HEADS, MOST_ROWS = 3, 6, 128
-#: Minimum number of heads of a layer, one of them outside of the circuit.
+#: Minimum number of heads of a layer, at least one of them outside of the circuit.
 _LEAST_HEADS = 4
 #: Pairs of input length and number of tokens for named programs, of which the first possible pair is
 #: used.
@@ -136,7 +136,8 @@ def count_parts(make: Callable[[int], SOp], length: int) -> tuple[int, int] | No
 def _times(program: Node) -> dict[Node, int]:
     """Return the time at which each node of a program is computed.
 
-    The time is −1 for embeddings, 2·layer for heads, and 2·layer + 1 for hidden units. Inputs have a
+    The time is −1 for embeddings, 2·layer for aggregates, and 2·layer + 1 for counts and other results
+    of hidden units. A selector has the time of its latest input. Inputs have a
     fixed length, so ``length`` is a constant.
     """
     times: dict[Node, int] = {}
@@ -164,8 +165,8 @@ class Targets:
 
     alignment: Alignment
     rows: tuple[tuple[Atom, ...], ...]
-    #: Answers to each input, as indices into ``outputs``.
     outputs: tuple[Atom, ...]
+    #: Answers to each input, as indices into ``outputs``.
     answers: list[list[int]]
     #: For each component, clean input and other input: the answers to the clean input with the
     #: component's values on the other input. None if the program is undefined.

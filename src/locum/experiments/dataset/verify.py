@@ -255,7 +255,7 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def is_listed(path: Path) -> bool:
-    """Return whether a file belongs to the dataset, which excludes generation data and
+    """Return whether a file must be listed, which excludes the list itself, generation data and
     ``__pycache__``.
     """
     return path.parts[0] not in (WORKSHOP, SUMS) and "__pycache__" not in path.parts

@@ -1,4 +1,5 @@
-"""Train compiled networks from perturbed weights, many networks at a time (docs/learning.md).
+"""Train compiled networks from perturbed or random weights, many at a time (docs/learning.md).
 
-This package requires PyTorch. ``locum sweep sweeps/learning.toml`` runs the experiments of the page.
+Training requires PyTorch. ``sweeps/learning.toml`` and, for a GPU, ``sweeps/learning_gpu.toml`` list
+the experiments of the page for ``locum sweep``.
 """

@@ -1,8 +1,8 @@
 """Define the networks that are trained, their forward pass, and their inputs.
 
 - ``U`` is the universal simulator, trained on random inputs ⟨T, X⟩ with targets T(X).
-- ``fetch`` is one head that copies to every position the token of another position, as in reversing a
-  sequence or transposing a matrix. Its position keys are of one of three kinds.
+- ``fetch`` is one head that reverses a sequence: each position receives the token of the mirrored
+  position. Its position keys are of one of three kinds.
 - ``matmul`` is a product of two matrices.
 """
 
@@ -86,8 +86,8 @@ def construction(settings: Mapping[str, Any]) -> Construction:
 def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
     """Return the network with the inverse temperatures of some heads multiplied by ``factor``.
 
-    These heads approximate hard heads. The compiler chooses their inverse temperatures by its
-    tolerance, as powers of two.
+    These heads approximate hard heads. The compiler chooses their inverse temperatures as powers of
+    two.
     """
     layers = []
     for layer, labels in zip(model.weights.layers, model.config.heads, strict=True):
@@ -205,9 +205,9 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 def _fetch(kind: str, count: int, beta: float) -> Construction:
     """Return a construction with one head that reverses a sequence of ``count`` tokens.
 
-    Position i reads the token of position N − 1 − i. The network is the compiled network with other
-    W_pos, W_Q and W_K, which contain the keys of this kind. Its slots are the token, the answer, the
-    queries and the keys.
+    Position i reads the token of position N − 1 − i. The network has the configuration of the compiled
+    network, but other weights, which contain the keys of this kind. Its slots are the token, the
+    answer, the queries and the keys.
     """
     program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
     compiled = compile_program(
@@ -253,7 +253,8 @@ class Network:
     def of(cls, model: CompiledTransformer) -> Network:
         """Return the layout of a model.
 
-        The model must have softmax heads, real-valued tokens, no sink, and no symbolic feed-forward.
+        ``InputError`` is raised for a model with a sink, a causal mask, a vocabulary or symbolic
+        feed-forwards. The heads must be softmax heads.
         """
         config, layers = model.config, model.weights.layers
         if config.sink or config.causal or config.vocabulary is not None:
@@ -269,8 +270,8 @@ class Network:
         )
 
     def numbers(self, positions: int) -> int:
-        """Return the largest number of elements of an activation tensor for one input with these
-        positions.
+        """Return the number of elements of the largest attention pattern or hidden layer, for one input
+        of ``positions`` tokens.
         """
         heads = [shape[0] for name, shape in self.shapes.items() if name.endswith(".W_Q")]
         units = [shape[1] for name, shape in self.shapes.items() if name.endswith(".W_in")]

@@ -1,4 +1,4 @@
-"""Define the groups of training runs, where each run covers all noise levels and seeds."""
+"""Define the groups of training runs, where each run covers several noise levels and seeds."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def positions() -> list[Settings]:
 
 
 def annealing() -> list[Settings]:
-    """Return runs that start with attention scores at a fraction of their values."""
+    """Return runs that start with the scores of some heads at a fraction of their values."""
     return [
         {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": which, "rate": rate, "anneal": anneal}
         for which, rate in (("nonzeros", 1e-3), ("all", 1e-4))
@@ -122,8 +122,7 @@ def random() -> list[Settings]:
 def slow() -> list[Settings]:
     """Return runs that train all weights by SGD, with learning rates above and below 2/λ.
 
-    λ is the largest curvature of the loss. Above 2/λ, gradient descent diverges. With the rates below
-    2/λ, gradient descent does not converge within the given number of steps.
+    λ is the largest curvature of the loss. Above 2/λ, gradient descent diverges.
     """
     shared: Settings = {**SMALL, "sigmas": SIGMAS, "optimiser": "sgd"}
     return [
@@ -210,7 +209,7 @@ def orders_random() -> list[Settings]:
     ]
 
 
-#: All groups of runs by name, in the order of execution. The groups for larger orders require a GPU.
+#: All groups of runs by name. The groups whose names start with "orders" require a GPU.
 GROUPS: dict[str, Callable[[], list[Settings]]] = {
     group.__name__: group
     for group in (

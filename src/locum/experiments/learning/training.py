@@ -1,12 +1,12 @@
 """Train networks with many seeds and noise levels in one batch: ``train(settings)``.
 
-Only the setting ``task`` is required:
+Only the settings ``task`` and, for U, ``order`` are required:
 
 - ``task``, ``order``, ``units``, ``tolerance``, ``soften``, ``balanced``, ``keys``, ``positions``,
   ``inverse_temperature``, ``size``: the construction;
 - ``start``: start from the ``construction``, with noise on its non-zero weights, or from ``random``
   weights;
-- ``sigmas``: the noise levels σ, where a weight w becomes w·(1 + σ·N(0, 1));
+- ``sigmas``: the noise levels σ, where a weight w of the construction becomes w·(1 + σ·N(0, 1));
 - ``trainable``: train ``all`` weights, or only the ``nonzeros`` or ``zeros`` of the construction;
 - ``optimiser``, and the learning rate ``rate``, which decays linearly to 0 unless ``decay`` is False;
 - ``relative``: make learning rates proportional to the weights of the construction;
@@ -20,7 +20,7 @@ Only the setting ``task`` is required:
 
 The optimisers SGD, Adam and Muon operate on stacked vectors of parameters [network, parameter].
 
-Gradient descent at curvature λ diverges for learning rates above 2/λ. :func:`sharpness` returns the
+Gradient descent at curvature λ diverges for learning rates above 2/λ. :func:`sharpness` estimates the
 largest curvature of the loss at a construction.
 """
 
@@ -140,7 +140,8 @@ def _start(
     parts = []
     for name, part in network.tensors(noise).items():
         shape = network.shapes[name]
-        # Matrices have Xavier's scale, embeddings have standard deviation 1, and biases are 0.
+        # Tensors with two or more axes have Xavier's scale, including the biases of queries, keys and
+        # values. Embeddings have standard deviation 1, and other biases are 0.
         fan = shape[-2] + shape[-1] if len(shape) > 1 else 0
         embedding = name in ("embed.W_E", "pos_embed.W_pos")
         scale = 1.0 if embedding else math.sqrt(2 / fan) if fan else 0.0
@@ -295,7 +296,7 @@ def _adam(first: float = 0.9, second: float = 0.999, least: float = 1e-8) -> Ste
 
 
 def _muon(network: Network, momentum: float = 0.95) -> Step:
-    """Return Muon for the matrices of layers, combined with Adam for embeddings and biases."""
+    """Return Muon for the matrices of layers, combined with Adam for all other tensors."""
     memory: list[Tensor] = []
     adam = _adam()
 
@@ -318,8 +319,10 @@ def _muon(network: Network, momentum: float = 0.95) -> Step:
 
 
 def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
-    """Return matrices with the same singular vectors and singular values near 1 (Newton–Schulz
-    iteration).
+    """Return matrices with the same singular vectors and, unless they were very small, singular values
+    near 1.
+
+    The method is the Newton–Schulz iteration.
 
     >>> values = torch.linalg.svdvals(orthogonalised(torch.tensor([[3.0, 1.0], [1.0, 0.5]])))
     >>> bool(((values > 0.6) & (values < 1.3)).all())
@@ -336,7 +339,9 @@ def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
 
 
 def sharpness(settings: Mapping[str, Any], batch: int = 256, steps: int = 40) -> float:
-    """Return the largest eigenvalue of the Hessian of the loss at a construction, by power iteration.
+    """Estimate the largest eigenvalue of the Hessian of the loss at a construction, by power iteration.
+
+    The Hessian is restricted to the weights selected by ``trainable``.
 
     >>> free, held = (
     ...     sharpness({"task": "U", "order": [1, 1, 1], "trainable": which}, batch=16, steps=5)

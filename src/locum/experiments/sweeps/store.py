@@ -1,7 +1,8 @@
 """Store the results of a sweep in a file, which is validated, locked and repaired when it is opened.
 
 Each line is written by one system call. A killed process therefore leaves complete lines and at most
-one incomplete line, which the next sweep removes. A file with any other content is rejected.
+one incomplete line. The next sweep removes this line, or only adds its missing newline. A file with any
+other content is rejected.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _SYNCHRONISE = 1.0
 def read(path: str | Path) -> Iterator[Result]:
     """Yield the results in a file in order, without an incomplete last line.
 
+    A last line that lacks only its newline is yielded.
     If a key occurs several times, its last result is valid.
     """
     with open_file(path, MOST_FILE) as file:
@@ -167,7 +169,9 @@ class Store:
             self._synchronise()
 
     def check(self) -> None:
-        """Raise an error if another program has changed, moved or removed the file."""
+        """Raise ``LocumError`` if another program has changed the size of the file, or moved or removed
+        it.
+        """
         if not self._is_current():
             happened = "was moved or removed"
         elif os.fstat(self._handle).st_size != self._size:

@@ -116,7 +116,7 @@ def part(cases: Iterable[Case], shard: tuple[int, int]) -> list[Case]:
 
 
 def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
-    """Wait, then return a number or fail in the way that ``ends`` specifies; used by tests.
+    """Wait, then return a result with a random number, or fail in the way that ``ends`` specifies.
 
     >>> trial(1, 0.0, "done") == trial(1, 0.0, "done")
     True
@@ -162,8 +162,8 @@ def versions_of(kind: Kind) -> dict[str, Any]:
     }
 
 
-#: Possible outcomes of a case: it is done, its claim does not hold, it raised an error, or it reached
-#: the time limit.
+#: Possible outcomes of a case: it is done, its claim does not hold, it ended with an error, or it
+#: reached the time limit.
 OUTCOMES = ("done", "failed", "error", "time limit")
 #: Maximum length of a line in bytes.
 MOST_LINE = 2**26
@@ -188,7 +188,8 @@ class Result:
     kind: str
     settings: Mapping[str, Any]
     outcome: str
-    #: Dictionary returned by the kind's function, or the reason of an error.
+    #: Dictionary returned by the kind's function, without ``hashes`` and ``timings``. For a case that
+    #: returned none, the reason of the error or the time limit.
     result: Mapping[str, Any]
     seconds: float
     #: Versions of Locum, of the kind ("revision"), of the source code ("code"), of Python and of
@@ -215,8 +216,9 @@ class Result:
 
 
 def read_line(line: bytes) -> Result:
-    """Return the result in a line; reject a line that :meth:`Result.line` did not write in exactly this
-    form.
+    """Return the result in a line.
+
+    ``RejectedLineError`` is raised for a line that :meth:`Result.line` did not write in this form.
 
     >>> read_line(b'{"key": 1}')
     Traceback (most recent call last):
@@ -255,7 +257,7 @@ def could_begin(line: bytes) -> bool:
 
 
 def problem_of(value: Any, place: str = "result") -> str | None:
-    """Return a message with the place of the first value that JSON does not support, or None.
+    """Return a message with the place of a value that JSON does not support, or None if there is none.
 
     >>> problem_of({"loss": [1.0, float("nan")]})
     'result.loss[1] is nan, which JSON does not have'

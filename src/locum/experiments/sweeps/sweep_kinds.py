@@ -1,7 +1,7 @@
 """Define the kinds of cases that a sweep can run: their functions and settings.
 
-The table is closed: a specification contains the name of a kind, never the name of a module. Functions
-are imported in worker processes, so the table imports no other package. A function receives the
+The table is closed: a specification contains the name of a kind, never the name of a module. This
+module imports no function of a kind; worker processes import them. A function receives the
 settings of a case as keyword arguments and returns a JSON-compatible dictionary. Three keys of this
 dictionary have a special meaning. A case whose ``holds`` is false has *failed*. The ``hashes`` of
 programs, weights and data, and the ``timings`` in seconds, become separate fields of the result.
@@ -20,7 +20,7 @@ from locum.settings import Setting, read_settings
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of case; ``function`` and the values of ``lists`` have the form "module:name"."""
+    """A kind of case; its functions are given in the form "module:name"."""
 
     summary: str
     function: str
@@ -30,8 +30,8 @@ class Kind:
     revision: int = 1
     #: Packages on whose versions a result depends.
     uses: tuple[str, ...] = ()
-    #: Functions without arguments that return lists of settings, by their names for ``cases = "…"`` in
-    #: a specification.
+    #: Functions without arguments that return the settings of several cases, by their names for
+    #: ``cases = "…"`` in a specification.
     lists: Mapping[str, str] = field(default_factory=dict)
     #: Function that checks settings and returns the invalid setting and the problem, or None.
     check: str | None = None
@@ -39,7 +39,7 @@ class Kind:
     kept: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary, the settings and the named lists of cases as a dictionary for JSON."""
+        """Return the summary, the settings and the names of lists of cases as a dictionary for JSON."""
         settings = {
             name: {"meaning": setting.help, "expected": setting.expected}
             | ({} if setting.is_required else {"default": setting.default})

@@ -85,6 +85,8 @@ def plan(
 ) -> Plan:
     """Return the plan of :func:`run` for the same arguments, without computing cases or changing the
     file.
+
+    ``repair`` is None, because the file is not repaired.
     """
     known = {}
     if output is not None and Path(output).exists():

@@ -24,8 +24,9 @@ MOST_RESULT, MOST_REPORT = MOST_LINE // 4, 4_000
 
 
 def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run the function of a kind with ``settings``, and return outcome, result, hashes, timings and
-    seconds.
+    """Run the function of a kind with ``settings``, and return outcome, result and seconds.
+
+    Unless an error occurred, also return hashes and timings.
     """
     started = time.perf_counter()
 
@@ -53,7 +54,7 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _where(error: Exception) -> list[str]:
-    """Return the functions and lines in the traceback of an error, without folders of this machine."""
+    """Return the last 20 functions and lines in the traceback of an error, without folder names."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
 

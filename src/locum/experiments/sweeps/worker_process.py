@@ -1,8 +1,8 @@
 """Run worker processes that answer one request at a time, with a time limit.
 
 :class:`WorkerProcess` starts the function ``main`` of a module, which calls :func:`serve`. Both
-processes exchange lines of bytes. A worker never receives Ctrl-C. A worker ends when its input is
-closed, even during a computation, so it cannot outlive the process that started it.
+processes exchange lines of bytes. On POSIX systems, a worker does not receive Ctrl-C. A worker ends
+when its input is closed, even during a computation, so it cannot outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class WorkerEndedError(Exception):
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C during the block; threads and processes started in the block never receive it."""
+    """Delay Ctrl-C during the block; threads and processes started in the block do not receive it.
+
+    On systems without signal masks, such as Windows, this has no effect.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -136,7 +139,7 @@ class WorkerProcess:
 
 
 def serve(prepare: Callable[[bytes], Callable[[], tuple[bytes, bool]]]) -> None:
-    """Answer requests from standard input until the input ends.
+    """Answer requests from standard input until the input ends, or until an answer is the last one.
 
     ``prepare`` loads the code for a request; this time does not count for the time limit. The result of
     ``prepare`` is a function, which returns the answer and whether the process ends afterwards.

@@ -54,9 +54,9 @@ def check(model: Path, program: Path, output: tuple[Path, ...], **options: Any) 
     """Check the hypothesis that MODEL computes PROGRAM.
 
     MODEL is a folder written by transformers or by `locum compile`. The report contains the agreement
-    of answers, the shortest counterexamples and the best matching head for each selector. For each
-    s-op, it contains a linear probe and interchange interventions. The exit code is 1 if the hypothesis
-    does not hold.
+    of answers, the shortest counterexamples and the best matching heads for selectors. For s-ops, it
+    contains linear probes and interchange interventions. The exit code is 1 if the hypothesis does not
+    hold.
     """
     from locum.experiments.circuits.hypothesis import check_hypothesis
     from locum.interface.display.hypothesis_page import hypothesis_page

@@ -1,8 +1,9 @@
 """Compile a program, a language or U to transformer weights.
 
-PROGRAM is a file or the name of a listing or an example. A file contains RASP text, C-RASP, B-RASP, LTL
-or a graph as JSON. -o FOLDER writes config.json and model.safetensors, and `locum apply` runs the
-network in this folder. If a program cannot be compiled, the error names the s-op and the reason.
+PROGRAM is a file or the name of a listing or an example. A file contains RASP text, C-RASP, B-RASP,
+LTL, first-order logic or a graph as JSON. -o FOLDER writes config.json and model.safetensors, and
+`locum apply` runs the network in this folder. If a program cannot be compiled, the error states the
+reason.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from locum.settings import settings_of
 if TYPE_CHECKING:
     from locum.networks.transformer import CompiledTransformer
 
-#: Options of RASP programs only: U and languages define their own tokens.
+#: Options of RASP programs. U supports none of them, and languages only length, fixed and causal.
 OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal", "inputs")
 #: Maps settings to options with a different name.
 _OPTIONS = {"vocabulary": "vocab", "ranges": "range"}

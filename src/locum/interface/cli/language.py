@@ -167,9 +167,9 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     these names.
 
     Every verdict on a regular language is computed from its minimal automaton. With --json, the report
-    contains a witness for every verdict "no", and a pumping witness for a non-regular language. In the
-    report, C-RASP_last means programs that are read at the last symbol; other C-RASP classes are read
-    at an end marker. C-RASP without brackets means programs without #import.
+    contains witnesses for most verdicts "no", and for a non-regular language a pumping witness, if one
+    is found. In the report, C-RASP_last means programs that are read at the last symbol; other C-RASP
+    classes are read at an end marker. C-RASP without brackets means programs without #import.
 
     --program prints a program, and `locum compile --language` compiles it.
     """
@@ -347,7 +347,8 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     P and Q have the forms of LANGUAGE in `locum language classify`, and need the same alphabet. Use
     --alphabet if they contain different symbols. Regular languages are compared by their automata, and
     C-RASP programs by z3 (pip install 'locum[solve]'). If a word separates P and Q, the command runs
-    both on this word, by dense execution and by compiled weights. The exit code is 1 if P and Q differ.
+    programs on this word, by dense execution and by compiled weights, and other forms by their
+    automata. The exit code is 1 if P and Q differ.
     """
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
@@ -415,9 +416,9 @@ def generalise(program: str, input_text: str | None, name: str | None) -> Report
 
     PROGRAM is a file of RASP or C-RASP, or a published RASP-L program (copy, reverse, count, mode,
     parity, addition). The report states whether the program is RASP-L, its size, whether answers at a
-    prefix depend on later symbols, and whether it is a C-RASP program. For a file, --input sets the
-    symbols of the random inputs on which prefixes are compared. The exit code is 1 if the program is
-    not RASP-L, or if an answer depends on later symbols.
+    prefix depend on later symbols, and whether it is a C-RASP program. For a RASP file, --input sets
+    the symbols of the random inputs on which prefixes are compared. The exit code is 1 if the program
+    is not RASP-L, or if an answer depends on later symbols.
     """
     from locum.languages import rasp_l
 

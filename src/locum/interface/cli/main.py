@@ -80,7 +80,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; for an old or unknown name, raise an error that suggests another name."""
+        """Return the command; raise an error for an old or unknown name.
+
+        The error suggests another name, if a similar one exists.
+        """
         if args and args[0] in MOVED:
             raise InputError(f"locum {args[0]} is now {MOVED[args[0]]}")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):

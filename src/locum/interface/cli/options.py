@@ -32,7 +32,10 @@ _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
 
 class OutputFile(click.Path):
-    """The path of a file to write, with one of the required suffixes. ``-`` is standard output."""
+    """The path of a file to write, with one of the required suffixes, if there are any.
+
+    No file is written for ``-``, which stands for standard output.
+    """
 
     def __init__(self, *suffixes: str) -> None:
         super().__init__(path_type=Path)

@@ -1,6 +1,6 @@
 r"""Print the output of commands (text, tables and JSON) on every kind of standard output.
 
-All commands print with this module, so that
+Commands print with this module, so that
 
 - control characters from programs and model folders are shown as escapes (``locum.text``);
 - a closed output (``| head -1``) discards the text, but does not change the exit code;

@@ -1,4 +1,4 @@
-"""Open the playground in the browser.
+"""Serve the playground, a page in the browser.
 
 The page shows RASP programs, their heads and weights, and U. FILE is the initial program. The page
 works without a network connection, and programs run in worker processes with limits on time and memory.

@@ -1,6 +1,7 @@
 """Load the program of a command: RASP, another dialect, JSON, or a listing or example by name.
 
-The suffix of a file determines its language: .rasp, .crasp, .brasp, .ltl, .fo, or .json for a graph.
+The suffix of a file determines its language: .crasp or .cr, .brasp, .ltl, .fo, or .json for a graph.
+Other files, such as .rasp files, contain RASP.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Program:
 
 
 class DialectProgram(Program):
-    """A C-RASP or B-RASP program or an LTL formula, with a word as its input.
+    """A C-RASP or B-RASP program, or an LTL or first-order formula, with a word as its input.
 
     ``shown`` contains every definition of the program.
     """

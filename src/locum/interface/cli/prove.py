@@ -126,7 +126,7 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
 
 @make_command("all", group=command)
 @click.option(
-    "--all-shapes", "everything", is_flag=True, help="Prove at all shapes, which takes several minutes."
+    "--all-shapes", "everything", is_flag=True, help="Prove at more shapes, which takes minutes."
 )
 @output_option(".html", text="File for a page; certificates go into a folder next to it.")
 def prove_everything(everything: bool, output: Path | None) -> Report:

@@ -131,7 +131,10 @@ def _report_text(loaded: Pretrained, usage: Usage) -> Iterator[str]:
 def _run(
     folder: Path, texts: tuple[str, ...], output: tuple[Path, ...], options: dict[str, Any]
 ) -> Report:
-    """Run one forward pass on U, and compare its outputs with eager execution."""
+    """Run a forward pass on U, and compare its outputs with eager execution, if requested.
+
+    Without an HTML page, the pass runs twice to measure its time.
+    """
     import torch
 
     import locum.torch
@@ -205,7 +208,7 @@ def _text(summary: dict[str, Any], loaded: Pretrained, usage: Usage) -> Iterator
 
 
 def _generate(folder: Path, texts: tuple[str, ...], options: dict[str, Any]) -> Report:
-    """Generate text on U, and compare the tokens with eager execution."""
+    """Generate text on U, and compare the tokens with eager execution, if requested."""
     import torch
 
     import locum.torch

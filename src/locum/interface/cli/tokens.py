@@ -161,7 +161,9 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
 
 
 def read_tokens_file(path: Path) -> Any:
-    """Return an input from a .json file (a list), or from a .npy file (an array, row by row)."""
+    """Return an input from a .json file (a list or a string), or from a file of one array (row by
+    row).
+    """
     if path.suffix != LIST:
         return read_array(path).ravel().tolist()
     tokens = _json(path)

@@ -13,7 +13,8 @@ MAX_DRAWN = 200
 def automaton_svg(automaton: DFA, title: str) -> str:
     """Return a drawing of ``automaton`` as SVG.
 
-    States from which no accepting state can be reached are omitted, except the start state.
+    Unreachable states, and states from which no accepting state can be reached, are omitted, except the
+    start state.
     """
     useful = automaton.useful() | {0}
     columns: list[list[int]] = [[0]]

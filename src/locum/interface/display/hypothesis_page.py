@@ -68,7 +68,7 @@ def hypothesis_page(report: HypothesisReport, title: str) -> str:
 
 
 def verdict(report: HypothesisReport) -> str:
-    """Return the verdict of a report in one or two sentences."""
+    """Return the verdict of a report in two sentences."""
     counted = (
         f"{report.agreement:.1%} of {report.answers:,} answers to {report.inputs:,} inputs agree, and "
         f"{report.input_agreement:.1%} of the inputs in all answers."

@@ -201,7 +201,7 @@ def report_page(report: Report) -> str:
 
 
 def describe_results(report: Report) -> str:
-    """Return a sentence with the numbers of verdicts, proofs, refutations and errata."""
+    """Return a text with the numbers of verdicts, proofs, refutations and errata, and the problems."""
     counts = Counter(row.status for row in report.rows)
     verdicts = ", ".join(
         f"{counts[status]} {words}" for status, words in STATUSES.items() if counts[status]

@@ -1,8 +1,8 @@
 """Make and verify completion codes, with which students submit solutions without a server.
 
 A code contains the student's name, the exercise and the program. Verification runs the program again on
-every input of the exercise. A verified code therefore shows that its program solves the exercise. The
-code does not show who wrote the program, because students can type any name and copy programs.
+every input of the exercise. A verified code therefore shows that its program passes the check. The code
+does not show who wrote the program, because students can type any name and copy programs.
 
 >>> code = hand_in(EXERCISES["shift"], EXERCISES["shift"].solution, "Ada")["code"]
 >>> code[:7], verify(code, None)["solved"]

@@ -1,7 +1,8 @@
 """Read custom exercises: a task, a starter program, a reference program and forbidden functions.
 
-Teachers write custom exercises, and a link contains the whole exercise. The page does not show the
-reference program, but anyone who decodes the link can read it.
+Teachers write custom exercises, and a link contains the whole exercise. The page shows the reference
+program only after the exercise is solved or, if the teacher allows it, on request. Anyone who decodes
+the link can read it.
 
 >>> exercise = read({"title": "Copy", "task": "Copy it.", "reference": "x = tokens;", "example": "ab"})
 >>> exercise.right("ba"), len(list(exercise.words()))
@@ -25,7 +26,7 @@ from locum.rasp.text.machine import Builtin, Function
 from locum.rasp.text.session import Session
 from locum.settings import Setting, read_settings
 
-#: Maximum number of inputs on which a solution is checked, and of samples on a printed worksheet.
+#: Maximum number of short inputs on which a solution is checked, and of samples on a worksheet.
 MAX_WORDS, SAMPLES = 2_000, 4
 SETTINGS = {
     "title": Setting("a text", longest=100),
@@ -93,8 +94,8 @@ def fingerprint(given: Mapping[str, Any]) -> str:
 def describe(exercise: Exercise) -> dict[str, Any]:
     """Return the description of an exercise for the page, with sample outputs.
 
-    The reference solution runs on every input. An input on which the solution is undefined raises
-    :class:`InputError`.
+    The correct answers to every input are computed. For a custom exercise, an input on which the
+    reference program is undefined raises :class:`InputError`.
     """
     words = list(exercise.words())
     answers = [exercise.right(word) for word in words]

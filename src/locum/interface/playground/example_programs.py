@@ -154,6 +154,8 @@ def program_text(name: str) -> str:
 def without_example(text: str) -> tuple[str, str]:
     r"""Remove ``set example …`` from a program, and return the program and the example as typed text.
 
+    If the program sets no example, the example is hello.
+
     >>> without_example('# x\nset example "abc"\ntokens;')
     ('# x\ntokens;', 'abc')
     """

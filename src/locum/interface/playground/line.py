@@ -7,9 +7,9 @@ with a lower limit, and foreground workers serve only other clients.
 If other requests are waiting, a long request is moved to the background, and another worker replaces
 its worker. For the next minute, all requests of this client start in the background.
 
-The queue is bounded. If it is full, a new request replaces the last request of a penalised client, or
-otherwise of the client with the most requests. The new request is rejected if there is no penalised
-client, and no client has more waiting requests than its client would then have.
+The queue is bounded. If it is full, a new request replaces the last request of another client. Clients
+whose requests start in the background come first, and then clients with the most waiting requests. The
+new request is rejected if its own client would then come first or equal to the first client.
 
 >>> line = Line(workers=1, waiting=2)
 >>> first = line.enter("a")

@@ -9,7 +9,7 @@ A feed-forward erases a slot if it subtracts the value of the slot and adds no o
 
 - Exact: a function returns its argument, the slot, and is written to the slot with the factor −1.
 - relu: relu(x) − relu(−x) is x; gelu: gelu(ax) − gelu(−ax) is ax, because gelu(x) − gelu(−x) = x.
-- glu: relu(g)·x is x if g is 1, where g is a slot that is 1 at every position and is never written.
+- glu: relu(g)·x is x if g is 1, where g reads only position embeddings and is 1 at every position.
 
 A slot is not erased if the feed-forward also adds another value to it.
 
@@ -55,8 +55,8 @@ class Stay:
     #: The label of the compiler, and a short label for drawings.
     label: str
     short: str
-    #: The sublayer that first writes the value, the sublayer that last reads it, and the sublayer that
-    #: erases it.
+    #: The sublayer that first writes the value, the sublayer that last reads it (``first`` if none
+    #: does), and the sublayer that erases it (after the output if none does).
     first: int
     last: int
     until: int

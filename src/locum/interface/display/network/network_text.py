@@ -24,7 +24,7 @@ MAX_POSITIONS, MAX_HEADS = 26, 12
 MAX_MOVES = 34
 #: Maximum number of slots of a feed-forward whose formulas are shown.
 MAX_FORMULAS = 16
-#: Maximum length of a line.
+#: Preferred maximum length of a line; patterns and slots of large networks may need longer lines.
 WIDTH = 100
 _MARGIN = 14
 _GAP = 3
@@ -34,7 +34,7 @@ _NAMES = 30
 
 
 def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
-    """Return a drawing of the network, with attention patterns if an input ``tokens`` is given."""
+    """Return a drawing of the network, with attention patterns if a short input ``tokens`` is given."""
     words = NetworkInWords(model)
     patterns: list[Any] = [None] * words.depth
     labels: list[str] = []
@@ -65,7 +65,10 @@ def attention_text(model: CompiledTransformer, tokens: Any) -> str:
 
 
 def residual_text(model: CompiledTransformer, tokens: Any) -> str:
-    """Return the residual stream on the input ``tokens`` after every sublayer, slot by slot."""
+    """Return the residual stream on the input ``tokens``, slot by slot.
+
+    The stream is shown after the embedding and after every sublayer.
+    """
     words = NetworkInWords(model)
     labels = positions(model, list(tokens))
     parts = []

@@ -26,7 +26,7 @@ from locum.rasp.echo import scalar
 NUMBERS = 400_000
 #: Maximum number of drawn heads of a layer, of characters of the program, and of inputs.
 MAX_HEADS, MAX_TEXT, MAX_INPUTS = 24, 20_000, 12
-#: Maximum number of listed output codes.
+#: Maximum number of output codes; more codes are not listed.
 MAX_CODES = 12
 TEMPLATE = Path(__file__).with_name("page.html")
 

@@ -5,7 +5,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
   const KEYWORDS = ["select", "aggregate", "def", "return", "for", "in", "if", "else", "and", "or", "not", "round", "indicator", "range", "zip", "len", "sum", "load", "draw", "set", "show", "example", "examples"];
   let names = [];
 
-  // Tokens as in the grammar (language/rasp/rasp.lark).
+  // Tokens as in the grammar (rasp/text/rasp.lark).
   const language = CM.StreamLanguage.define({
     name: "rasp",
     // If the first line names a dialect, comments begin with //, and # is the counting operator.

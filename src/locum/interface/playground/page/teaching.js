@@ -4,7 +4,7 @@ Locum.teaching = (() => {
   const { add, byId, clear, ask } = Locum;
   const FIELDS = [
     ["title", "Title", "input"], ["task", "Task", "textarea"], ["hint", "Hint", "input"],
-    ["reference", "Reference program (hidden on the page, but readable by decoding the link)", "textarea"],
+    ["reference", "Reference program (hidden until the exercise is solved, but readable by decoding the link)", "textarea"],
     ["starter", "Starter program", "textarea"], ["example", "Example input", "input"],
     ["alphabet", "Symbols of the inputs (default: the symbols of the example)", "input"],
     ["longest", "Maximum length of the inputs that are all checked", "input"], ["inputs", "Longer inputs, one per line", "textarea"],
