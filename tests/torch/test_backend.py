@@ -410,6 +410,23 @@ def test_graph_breaks_raise() -> None:
         compile_on_u(function)(torch.ones(2))
 
 
+def test_wrong_decompositions_of_pytorch_raise() -> None:
+    """PyTorch's decomposition differs from eager execution, and the suggested call agrees."""
+    x = torch.linspace(-1, 1, 12).reshape(3, 4)
+    labels = torch.tensor([[3, 0, -1, 1], [1, -1, -1, -1], [0, 1, 2, 3]])
+
+    def loss(x: Any) -> Any:
+        return nn.functional.multilabel_margin_loss(x, labels)
+
+    decomposed = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    assert not torch.allclose(decomposed(x), loss(x))
+    with pytest.raises(
+        torch._dynamo.exc.BackendCompilerFailed, match="multilabel_margin_loss: expected"
+    ):
+        compile_on_u(loss)(x)
+    assert_same(loss(x * 2), loss(compile_on_u(lambda x: x * 2)(x)))
+
+
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_a_backward_graph_is_translated_when_it_is_called() -> None:
     class Odd(torch.autograd.Function):  # type: ignore[misc]

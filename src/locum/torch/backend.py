@@ -25,7 +25,7 @@ from torch import (
 from torch._decomp import core_aten_decompositions
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
-from torch.nn.functional import gelu, layer_norm, linear, relu
+from torch.nn.functional import gelu, layer_norm, linear, multilabel_margin_loss, relu
 
 from locum.errors import InputError
 from locum.settings import read_settings, settings_of
@@ -33,6 +33,7 @@ from locum.torch.compiled_graph import CompiledGraph, box_arguments
 from locum.torch.host_operations import RANDOM
 from locum.torch.program import Settings
 from locum.torch.table import TABLE
+from locum.torch.translation import UnsupportedOperationError
 from locum.torch.usage import GraphUsage
 
 
@@ -139,6 +140,11 @@ _LINSPACE = (
 )
 
 
+#: Functions that PyTorch 2.13 decomposes to wrong operations. For ``multilabel_margin_loss``, only
+#: eager execution ignores the labels after the first -1.
+WRONG_DECOMPOSITIONS = frozenset({multilabel_margin_loss})
+
+
 def backend(
     graph: fx.GraphModule,
     inputs: Sequence[Any],
@@ -154,6 +160,7 @@ def backend(
     """
     settings = read_options(options, mode)
     check_graph_break(graph)
+    check_functions(graph)
     check_inputs(inputs)
     usage = GraphUsage(settings, *_describe_graph(graph))
 
@@ -208,6 +215,17 @@ def check_graph_break(graph: fx.GraphModule) -> None:
             "graph break: expected a function that Dynamo captures as one graph, got "
             f"{summary!r}{place}; try torch.compile(..., fullgraph=True) for the reason"
         )
+
+
+def check_functions(graph: fx.GraphModule) -> None:
+    """Raise an error for a function that PyTorch decomposes to operations with other results."""
+    for node in graph.graph.nodes:
+        if node.target in WRONG_DECOMPOSITIONS:
+            name = node.target.__name__
+            raise UnsupportedOperationError(
+                f"{name}: expected a function that PyTorch decomposes to operations with equal results, "
+                f"got {name}; try to compute the loss outside the compiled function"
+            )
 
 
 def check_inputs(inputs: Sequence[Any]) -> None:
