@@ -33,8 +33,8 @@ class Answer:
     """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
-    #: Maps "dense" and "weights" to the answer of a program, or to the reason why there is none. For
-    #: other definitions, the only key is "automaton".
+    #: Maps "dense" and "weights" to the answer of a program or of the program of a temporal formula, or
+    #: to the reason why there is none. For other definitions, the only key is "automaton".
     by: Mapping[str, bool | str] = field(default_factory=dict)
 
 
@@ -293,7 +293,7 @@ def regular_automaton(
 
     A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
     then compared with the definition. The result is None if no candidate is proven to be equivalent
-    within ``seconds``, and for programs that count later positions.
+    within ``seconds`` of CPU time, and for programs that count later positions.
     """
     if isinstance(definition, CounterAutomaton):
         language = Language("counter", definition.text, None, counter=definition)
