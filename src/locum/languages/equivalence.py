@@ -206,7 +206,7 @@ class _Search:
     ) -> None:
         self.machines, self.alphabet = machines, alphabet
         start = tuple(machine.start for machine in machines)
-        #: Pairs of states reached by words of the current length, each with the first such word.
+        #: Pairs of states that are first reached by words of the current length, each with such a word.
         self._layer: dict[Any, _Linked] = {start: None}
         self._seen: set[Any] = {start}
         #: Length up to which all words were compared, and whether all reachable states were compared.

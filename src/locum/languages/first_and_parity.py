@@ -196,7 +196,7 @@ class Parity(Recogniser):
 class First(Recogniser):
     """Words that begin with 1: the encoder of Chiang and Cholak.
 
-    If ``scaled`` is true, the scores are scaled by log N, and the margin remains near ½. Otherwise the
+    If ``scaled`` is true, the scores are scaled by log N, and the margin tends to ½. Otherwise the
     margin decreases as 1/N.
     """
 

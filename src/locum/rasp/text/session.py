@@ -92,7 +92,7 @@ class Session:
     def execute(self, text: str) -> list[Result]:
         """Run the statements of ``text`` and return the results.
 
-        A statement that fails does not affect the others. The run ends at an ``exit`` statement, or
+        The statements after a failed statement are also run. The run ends at an ``exit`` statement, or
         when the text has used all its steps.
         """
         if not isinstance(text, str):
@@ -164,7 +164,7 @@ class Session:
         return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
 
     def names_of_nodes(self) -> dict[Node, str]:
-        """Return the names that the program assigned to nodes, for error messages."""
+        """Return the names that the program assigned to nodes, for error messages and drawings."""
         return {
             value.node: name
             for name, value in self.scope.names.items()
