@@ -341,6 +341,13 @@ def test_hostile_expressions_are_refused(text: str) -> None:
         classify(regular.language(text, "ab")).to_dict()
 
 
+def test_deeply_nested_operators() -> None:
+    text = "a"
+    for _ in range(99):
+        text = f"~({text})* b & c + d b"
+    assert regular.language(text, "abcd").accepts("db")
+
+
 def test_many_operators_in_a_row() -> None:
     assert regular.language("a" + "*" * 90_000).accepts("aa")
     assert not regular.language("~" * 90_001 + "a").accepts("a")

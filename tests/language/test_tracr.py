@@ -65,6 +65,14 @@ PROGRAMS = {
     "a rounded mean is compared": rasp.SelectorWidth(
         selector=select(share, share, lambda a, b: round(a, 1) < b)
     ),
+    "an argument next to a mean": mapped(
+        lambda x: {5: "five", 7: "seven"}[x],
+        both(lambda x, t: t, half, mapped(lambda t: 5 if t == "a" else 7, tokens)),
+    ),
+    "an argument on one branch": mapped(
+        lambda x: {5: "five", 7: "seven", 9: "nine"}[x],
+        both(lambda x, t: t if x > 0.5 else 9, half, mapped(lambda t: 5 if t == "a" else 7, tokens)),
+    ),
     "a text of digits": mapped(lambda x: f"{x:.2f}", both(lambda x, i: x * i, share, indices)),
     "a lambda as a table": by_length,
     "seen before": mapped(lambda n: n > 0, rasp.SelectorWidth(selector=earlier)),

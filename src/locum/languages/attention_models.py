@@ -1,8 +1,9 @@
 """Determine which attention models recognise a regular language: one verdict and one theorem per model.
 
-Each :class:`Row` specifies its model completely: the attention, its mask, its positions and its
-precision. ``derived`` marks a statement whose proof is in docs/classification.md. The other statements
-are theorems of the cited papers, or explain why a question is undecided.
+Each :class:`Row` names a model by properties such as its attention, masks, positions and precision.
+``derived`` marks a statement that does not follow from the cited papers alone
+(docs/classification.md). The other statements are theorems of the cited papers, or explain why a
+question is undecided.
 """
 
 from __future__ import annotations
@@ -41,18 +42,23 @@ class Row:
     model: str
     #: Whether the model has position encodings.
     positions: bool
-    #: The class of regular languages to which the verdict refers.
+    #: The class of regular languages that the model recognises, or bounds on this class.
     languages: str
-    #: Whether the language is in the class, or None if this is undecided.
+    #: Whether the model recognises the language, or None if this is undecided. For length
+    #: generalisation: whether a C-RASP program guarantees it.
     holds: bool | None
-    #: The theorem that the model recognises this class, or the known partial results.
+    #: The source of the theorem, the known partial results, or the reason why this is undecided.
     theorem: str
     witness: Witness | None = None
-    #: A function that builds a program for the model, if the class is defined by programs.
+    #: A function that builds a program for the model, or None if Locum builds no such program.
     make: Callable[[], Recogniser | None] | None = None
 
     def program(self) -> Recogniser | None:
-        """Return a program for the model, or None if there is none or it would be too large."""
+        """Return a program for the model, or None if Locum builds none or it would be too large.
+
+        If the answer of the program is read at an end marker, an alphabet that contains the end marker
+        "$" raises :class:`~locum.errors.InputError`.
+        """
         try:
             return self.make() if self.holds and self.make is not None else None
         except LimitError:
@@ -82,7 +88,7 @@ class Verdicts(Protocol):
 
     @property
     def witnesses(self) -> Mapping[str, Witness]:
-        """Maps the keys of negative verdicts to their witnesses, if these were found."""
+        """Maps the keys of negative verdicts to the witnesses that were found."""
 
     @property
     def positions(self) -> Mapping[str, Decision]:
@@ -125,7 +131,9 @@ class Verdicts(Protocol):
         """Whether all groups in the monoid of the language are solvable."""
 
     def program(self, accept: str = END) -> Recogniser | None:
-        """Return a C-RASP program for the language, or None if there is none for this ``accept``."""
+        """Return a C-RASP program without ``#import`` for the language, or None if there is none for
+        this ``accept``.
+        """
 
 
 _TC0 = (

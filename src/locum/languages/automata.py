@@ -1,8 +1,8 @@
 """Create, minimise and compare finite automata.
 
 A :class:`DFA` is complete: every state has a transition for every letter. States are numbers, and 0 is
-the initial state. A :class:`~locum.budget.Budget` limits operations that may create exponentially many
-states.
+the initial state. :data:`MAX_STATES` and a :class:`~locum.budget.Budget` limit constructions that may
+create exponentially many states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ State = TypeVar("State", bound=Hashable)
 Letter = str
 Word = Sequence[Letter]
 
-#: Maximum number of states of an automaton, and of steps for one language.
+#: Maximum number of states that a construction explores, and of steps for one language.
 MAX_STATES = 5_000
 MAX_STEPS = 250_000
 
@@ -62,7 +62,10 @@ class DFA:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the language is finite, that is, no accepting state can be reached from a cycle."""
+        """Whether the language is finite, that is, no accepting state can be reached from a cycle.
+
+        Every state of the automaton must be reachable from the initial state.
+        """
         useful = self.useful()
         return all(
             len(part) == 1 and part[0] not in self.transitions[part[0]]
@@ -133,7 +136,10 @@ class DFA:
         )
 
     def over(self, alphabet: Sequence[Letter]) -> DFA:
-        """Return an automaton of the same language over a larger or reordered ``alphabet``."""
+        """Return an automaton of the same language over a larger or reordered ``alphabet``.
+
+        An ``alphabet`` without one of the present letters raises an error.
+        """
         missing = set(self.alphabet) - set(alphabet)
         if missing:
             raise InputError(f"expected an alphabet with {show_alphabet(sorted(missing))}")

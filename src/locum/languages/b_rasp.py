@@ -1,8 +1,9 @@
 """Parse B-RASP (Boolean programs with masked unique hard attention) and convert it from and to LTL.
 
-A program is a list of definitions, one on each line (or ended by ``;``). The value of the last
-definition at the last symbol determines acceptance. A definition is a Boolean expression of symbols
-(``"a"``) and earlier names with ``!``, ``&``, ``|`` and ``->``, or an attention operation::
+A program is a list of definitions, one on each line (or ended by ``;``). By default, the value of the
+last definition at the last symbol determines acceptance. A definition is a Boolean expression of
+symbols (``"a"``), earlier names, ``true`` and ``false`` with ``!``, ``&``, ``|`` and ``->``, or an
+attention operation::
 
     before = rightmost[j < i, "a"(j) | "b"(j)] "a"(j) : false
 
@@ -59,8 +60,8 @@ from locum.rasp.handles import SOp, wrap
 
 MASKS = ("true", "j < i", "j <= i", "j > i", "j >= i")
 LEFTMOST, RIGHTMOST = "leftmost", "rightmost"
-#: Maximum number of names that the score and the value read at i. Each of these names doubles the
-#: formula of temporal logic.
+#: Maximum number of names that the score and the value read at i, in a conversion to temporal logic.
+#: Each of these names doubles the formula.
 MAX_QUERIES = 6
 
 
@@ -97,7 +98,7 @@ class Program:
 
     @property
     def is_causal(self) -> bool:
-        """Whether no operation attends to a later position."""
+        """Whether every mask is ``j < i`` or ``j <= i``, so that no position attends to a later one."""
         attentions = [each for each in self.definitions.values() if isinstance(each, Attention)]
         return all(each.mask in ("j < i", "j <= i") for each in attentions)
 
@@ -145,8 +146,9 @@ class Program:
 def from_ltl(ltl: LTL, *, strict: bool = False) -> Program:
     """Return a program that accepts the words that satisfy a formula.
 
-    The program contains one attention operation for each temporal operator. If ``strict`` is true, no
-    position attends to itself. Otherwise only the operators X and Y require strict masks.
+    The program contains one attention operation for each different subformula with a temporal operator,
+    and one more if the formula must hold at the first position. If ``strict`` is true, all masks are
+    strict, so no position attends to itself. Otherwise only the operators X and Y have strict masks.
 
     >>> since = LTL.parse("a S b", at="last")
     >>> print(from_ltl(since))
@@ -183,7 +185,7 @@ def from_ltl(ltl: LTL, *, strict: bool = False) -> Program:
                 return part
             case "not" | "and" | "or":
                 whole = rebuilt(part, below)
-                # A formula that occurs several times is written once.
+                # A conjunction or disjunction that occurs several times is written once.
                 return named(whole) if part.op != "not" and uses[part] > 1 else whole
             case "next" | "yesterday":
                 there = _at(named(below[0]), "j")

@@ -4,9 +4,9 @@ A program is a list of definitions, one on each line (or ended by ``;``). The la
 acceptance. Boolean expressions are ``true``, ``false``, comparisons of counts, symbols, and
 combinations with ``!``, ``&&`` and ``||``. The symbol ``"a"`` is true if the current symbol is a. The
 comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``. ``#P`` or ``#[P]`` is the number of
-positions up to the current one where P holds. Other counts are integers, sums, differences, an integer
-``*`` a count, ``min(x, y)``, ``max(x, y)`` and ``x if P else y``. ``#`` binds as tightly as ``!``.
-``//`` begins a comment.
+positions up to the current one where P holds. Other counts are integers, ``-x``, sums, differences, an
+integer ``*`` a count, ``min(x, y)`` and ``max(x, y)``. In ``x if P else y``, x and y are two counts or
+two Boolean expressions. ``#`` binds as tightly as ``!``. ``//`` begins a comment.
 
 Extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
 constant, ``i % 2 == 0``, and ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
@@ -69,9 +69,9 @@ _INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
 
 
 def show(program: Recogniser) -> str:
-    """Return a program as text that can be parsed again; named parts keep their names.
+    """Return a program as text in the syntax of :func:`parse`; named parts keep their names.
 
-    A program with periodic predicates whose positions are counted from 1 raises an error.
+    A program with periodic predicates whose positions are not counted from 0 raises an error.
     """
     root = program.sop.node
     order = parts_of(root)
@@ -110,7 +110,7 @@ def show(program: Recogniser) -> str:
 def _text(node: Node, texts: dict[Node, str]) -> str:
     """Return a part of a program as text; ``texts`` contains the texts of its operands.
 
-    Binary operations are in parentheses.
+    Binary operations and conditionals are in parentheses.
     """
     counted = as_count(node)
     if is_symbol(node):

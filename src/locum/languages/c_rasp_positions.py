@@ -31,9 +31,10 @@ from locum.languages.potentials import Graph, Obstruction, separate
 from locum.languages.recogniser import Recogniser
 
 #: Maximum numbers of labels in the graph of an obstruction: in the first attempt, and in the second.
-#: An obstruction in a graph with fewer labels is also an obstruction in the graph with all labels.
+#: A graph contains at least one label for each pair of objects. An obstruction in a graph with fewer
+#: labels is also an obstruction in the graph with all labels.
 FEW_LABELS, MAX_LABELS = 200, 4_000
-#: Maximum number of visible letters, and maximum period.
+#: Maximum number of visible earlier letters, and maximum period.
 MAX_WINDOW, MAX_PERIOD = 8, 24
 
 
@@ -52,7 +53,8 @@ class Arrow:
 
 @dataclass(frozen=True)
 class PositionObstruction:
-    """A proof that no program separates two states, for any window and any period.
+    """A proof that no program separates two states, for any window and any period that its imports
+    allow.
 
     The states of the graph in the proof are states of the automaton, each with an idempotent and a
     remainder.
@@ -157,6 +159,8 @@ def obstruct(
 ) -> PositionObstruction | None:
     """Return a proof that no window and no period suffices, or None if the potentials separate all
     states.
+
+    If neither is found with at most ``MAX_LABELS`` labels, LimitError is raised.
     """
     bases: list[int | None] = [part[0] for part in monoid.regular_classes] if local else [None]
     # One idempotent and few labels often suffice, and result in a smaller graph.
@@ -175,7 +179,10 @@ def obstruct(
 def _obstruct(
     automaton: DFA, monoid: Monoid, bases: Sequence[int | None], periodic: bool, most: int
 ) -> tuple[PositionObstruction | None, bool]:
-    """Return an obstruction in a graph with at most ``most`` labels, and whether it has all labels."""
+    """Return an obstruction or None, and whether the graph in which it was searched has all labels.
+
+    The graph has at most ``most`` labels, but at least one label for each pair of objects.
+    """
     sets, index, period = monoid.lengths if periodic else ([], 0, 1)
     made = [sets[index + i] for i in range(period)] if periodic else [frozenset(monoid.semigroup)]
     objects = [(base, i) for base in bases for i in range(period)]

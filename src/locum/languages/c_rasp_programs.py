@@ -134,8 +134,8 @@ def program(
 ) -> Recogniser | None:
     """Return a C-RASP program for the language of a minimal automaton, or None if there is none.
 
-    The program can read the last ``window`` letters, and its position modulo ``period``. The answers of
-    programs with a window or a period are read at an end marker.
+    The program can read the ``window`` letters before a position, and the position modulo ``period``.
+    With a window or a period, ``accept`` must be "end".
 
     >>> from locum.languages.regular import language
     >>> parity_free = program(language("(ab+ba)*"))

@@ -1,8 +1,9 @@
 """Determine the classes of a regular language, and the attention models that recognise it.
 
-Negative verdicts have witnesses, except for ``commutative``, and if the search for a witness is too
-large. The verdicts are computed from the minimal automaton and its syntactic monoid. C-RASP means
-programs without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with ``#import``.
+A negative verdict has a witness, except for the verdict ``commutative``, or if the search for a witness
+is too large. The verdicts are computed from the minimal automaton and its syntactic monoid. C-RASP
+means programs without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with
+``#import``.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -152,8 +153,9 @@ class Classification:
         count.
 
         The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
-        S. The upper bound is the rank of a computed formula, or None if this formula is too large. The
-        result is None if the language is not star-free.
+        S. If this is not decided, the lower bound is 0. The upper bound is the rank of a computed
+        formula, or None if this formula is too large. The result is None if the language is not
+        star-free.
         """
         if not self.star_free:
             return None
@@ -241,7 +243,9 @@ class Classification:
         return all(group.is_solvable for group in self.groups)
 
     def program(self, accept: str = END) -> Recogniser | None:
-        """Return a C-RASP program for the language, or None if there is none for this ``accept``."""
+        """Return a C-RASP program without ``#import`` for the language, or None if there is none for
+        this ``accept``.
+        """
         return program(self.automaton, accept)
 
     def to_dict(self) -> dict[str, Any]:

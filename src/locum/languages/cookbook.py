@@ -1,4 +1,4 @@
-"""Define constructions from surveys of transformers and formal languages.
+"""Define constructions from surveys and papers about transformers and formal languages.
 
 Each construction contains a plain Python function, with which the outputs of its network are compared.
 """
@@ -51,7 +51,8 @@ class Entry(ABC):
     name: str
     #: A one-line description.
     about: str
-    #: "average-hard", "unique hard" or "softmax", and the required precision.
+    #: "average-hard", "unique hard" or "softmax", and the required precision or the margin of the
+    #: answer.
     attention: str
     precision: str
     source: str
@@ -180,7 +181,7 @@ class Compiled(Entry):
 
 @dataclass(frozen=True)
 class Direct(Entry):
-    """A construction with hand-written weights; the function ``run`` computes its output for a word."""
+    """A construction that is not compiled; the function ``run`` computes its output for a word."""
 
     run: Callable[[str], Any]
     layers: int
@@ -241,7 +242,7 @@ def _dyck_top() -> SOp:
 
     This bracket is the last one that was opened at the current depth. Layer 1 computes the depth, and
     layer 2 attends to the bracket. After an error, the depth and the bracket do not determine the
-    answer, so the construction is checked only on prefixes of Dyck words.
+    answer, so the construction is checked only on prefixes of Dyck words of depth at most 3.
     """
     is_open = (tokens == "(") | (tokens == "[")
     depth = 2 * selector_width(select(is_open, True, "==") & _PAST) - indices - 1
@@ -355,8 +356,8 @@ COOKBOOK: dict[str, Entry] = {
             lambda w: [w[: i + 1].endswith("aba") for i in range(len(w))], 8, _trigram, True,
         ),
         Compiled(
-            "induction head", "the token after the last occurrence of this token", HARD, LOGARITHMIC,
-            "Olsson et al. 2022", "abc", _plain_induction, 6, _induction, True,
+            "induction head", "the token after the last earlier occurrence of this token", HARD,
+            LOGARITHMIC, "Olsson et al. 2022", "abc", _plain_induction, 6, _induction, True,
         ),
         Compiled(
             "majority", "more a than b", HARD, LOGARITHMIC, "Hao et al. 2022", "ab",

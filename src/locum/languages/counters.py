@@ -90,7 +90,8 @@ class CounterMachine:
         number = {node: i for i, node in enumerate(order)}
         #: The steps for each symbol, in order: operation, parameters, operands.
         self._steps = [_instruction(node, number, places) for node in order]
-        #: For each memory, its condition and the memory of the same condition one step later.
+        #: For each memory, its condition and the memory of the same condition with an ``index`` smaller
+        #: by 1, or None if the ``index`` is 1.
         self._memories = {
             place: (number[r.node], places.get(Register("memory", r.node, r.index - 1)))
             for r, place in places.items()
@@ -237,7 +238,7 @@ class CounterTest(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A transition between two states that reads one of several letters if all tests hold."""
+    """A transition between two states that reads one of its letters if all tests hold."""
 
     source: str
     letters: tuple[Letter, ...]

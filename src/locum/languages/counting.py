@@ -16,7 +16,7 @@ from locum.languages.automata import Letter
 from locum.languages.recogniser import LAST, Recogniser
 from locum.rasp.handles import SOp, wrap
 
-#: Extensions that a program must declare.
+#: Extensions by predicates of positions, which a program must declare.
 EXTENSIONS = ("periodic", "local")
 #: The extension of counts of later positions, which do not compile to decoders.
 FUTURE = "future"
@@ -30,8 +30,8 @@ def symbol(letter: Letter) -> SOp:
 def count(condition: SOp, distance: int | None = None, *, ahead: bool = False) -> SOp:
     """Count the positions up to the current one where a condition holds.
 
-    With ``distance``, only the position at that distance is counted. With ``ahead``, the positions from
-    the current one to the end are counted instead.
+    With ``distance``, only the position at that distance before the current one is counted. With
+    ``ahead``, the positions from the current one to the end are counted instead.
 
     >>> count(symbol("a"))("abaa")
     [1, 1, 2, 3]

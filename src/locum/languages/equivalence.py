@@ -33,8 +33,8 @@ class Answer:
     """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
-    #: Maps "dense" and "weights" to the answer of a program, or to the reason why there is none. For
-    #: other definitions, the only key is "automaton".
+    #: Maps "dense" and "weights" to the answer of a program or of the program of a temporal formula, or
+    #: to the reason why there is none. For other definitions, the only key is "automaton".
     by: Mapping[str, bool | str] = field(default_factory=dict)
 
 
@@ -206,7 +206,7 @@ class _Search:
     ) -> None:
         self.machines, self.alphabet = machines, alphabet
         start = tuple(machine.start for machine in machines)
-        #: Pairs of states reached by words of the current length, each with the first such word.
+        #: Pairs of states that are first reached by words of the current length, each with such a word.
         self._layer: dict[Any, _Linked] = {start: None}
         self._seen: set[Any] = {start}
         #: Length up to which all words were compared, and whether all reachable states were compared.
@@ -293,7 +293,7 @@ def regular_automaton(
 
     A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
     then compared with the definition. The result is None if no candidate is proven to be equivalent
-    within ``seconds``, and for programs that count later positions.
+    within ``seconds`` of CPU time, and for programs that count later positions.
     """
     if isinstance(definition, CounterAutomaton):
         language = Language("counter", definition.text, None, counter=definition)

@@ -13,7 +13,7 @@
   to a multiple of p.
 
 A word is embedded as X, the encoders run on X in series, and the sign of one number decides
-acceptance. The encoders and U depend only on the length of the word.
+acceptance. The encoders and U do not depend on the word, except for its length.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class Parity(Recogniser):
 
     The features of a token are indicators of 0, 1 and the end marker, followed by i/N and (−1)ⁱ. The
     encoders write #1/N, 1/N, [i = #1]/N and the result to four further features, which are 0 in the
-    input. The first layer counts by uniform attention, and its feed-forward
-    marks the position i = #1. The second layer compares attention to even and to odd positions, one of
-    which contains the mark. The result is positive for odd words, by about 1/N², and 0 for the empty
-    word.
+    input. The first layer counts by uniform attention, and its feed-forward marks the position i = #1.
+    The second layer compares attention to even and to odd positions, one of which contains the mark.
+    Without layer norms, the result has a magnitude of about 1.5/N². It is positive for odd words,
+    negative for other non-empty words, and 0 for the empty word.
     """
 
     #: Strength of the second layer's preference for positions of one parity.
@@ -122,7 +122,8 @@ class Parity(Recogniser):
 
         With layer norms, each feature is stored twice, with opposite signs. The Corollary of the paper
         has no residual around the feed-forward. With ``absorbed``, the matrices of the feed-forward
-        therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
+        therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I]. With layer
+        norms, ``absorbed`` has no effect.
         """
         self.layer_norm = layer_norm
         self.absorbed = absorbed
@@ -193,9 +194,10 @@ class Parity(Recogniser):
 
 
 class First(Recogniser):
-    """Words that begin with 1: the encoder of Chiang and Cholak, with scores scaled by log N.
+    """Words that begin with 1: the encoder of Chiang and Cholak.
 
-    Without scaling, the margin decreases as 1/N. With scaling, the margin remains near ½.
+    If ``scaled`` is true, the scores are scaled by log N, and the margin tends to ½. Otherwise the
+    margin decreases as 1/N.
     """
 
     def __init__(self, scaled: bool = True) -> None:
@@ -215,7 +217,7 @@ class First(Recogniser):
 
     def modules(self, length: int) -> list[Module]:
         """Return two encoders: the first marks a 1 at the first position, the second attends to the
-        mark.
+        first position.
         """
         d, size = 6, length + 1
         nothing = Attention(np.zeros((d, d)), np.zeros((d, d)))
@@ -230,7 +232,7 @@ class First(Recogniser):
         return float(result[0, 5])
 
     def read_word(self, word: Word) -> list[int]:
-        """Return the bits of a word; an empty word raises an error."""
+        """Return the bits of a word; an empty word or other symbols raise an error."""
         bits = super().read_word(word)
         if not bits:
             raise InputError("FIRST: expected a word of one bit or more, got an empty word")
@@ -285,7 +287,7 @@ class KParity(Recogniser):
         return 0.5 - float(result[self.n, 0])
 
     def read_word(self, word: Word) -> list[int]:
-        """Return the n bits of a word; a word of another length raises an error."""
+        """Return the n bits of a word; another length or other symbols raise an error."""
         bits = super().read_word(word)
         if len(bits) != self.n:
             raise InputError(f"k-PARITY: expected a word of {self.n} bits, got {len(bits)}")

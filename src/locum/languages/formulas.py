@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 class Formula:
     """A formula: an operator with its operands, or an atom with its name.
 
-    Equal formulas are the same object.
+    Create formulas with :func:`make`, which returns the same object for equal formulas.
     """
 
     op: str
@@ -129,18 +129,18 @@ def rebuilt(part: Formula, below: Sequence[Formula]) -> Formula:
 
 _BINDS = {"or": 1, "and": 2, "until": 3, "since": 3}
 _WORDS = {"until": "U", "since": "S", "and": "&", "or": "|", "next": "X", "yesterday": "Y", "not": "!"}
-#: Maximum length of a formula as text.
+#: Maximum number of characters of the operands of a formula that is shown as text.
 MAX_SHOWN = 1_000_000
 
 
 def _symbol(name: str) -> str:
-    """Format a symbol, in quotes unless it is a lower-case name."""
-    plain = name.isidentifier() and name.islower() and name not in ("true", "false")
+    """Format a symbol, in quotes unless it is a lower-case ASCII name other than true and false."""
+    plain = name.isascii() and name.isidentifier() and name.islower() and name not in ("true", "false")
     return name if plain else f'"{name}"'
 
 
 def show(formula: Formula, write_atom: Callable[[str], str] = _symbol) -> str:
-    """Format a formula as text that can be parsed again, unless the text is too long.
+    """Format a formula as text in the syntax of ``ltl.py``.
 
     A subformula whose operands have more than ``MAX_SHOWN`` characters is replaced by an ellipsis.
     """

@@ -1,9 +1,9 @@
 """Reduce programs that count later positions to programs or automata without such counts.
 
 The answer is read at the last position, where a count of the positions to the end is 1 or 0. Such
-counts may still occur inside other counts. If every comparison then compares one count with an integer,
-the program is converted to a formula of temporal logic. For example, "at least k positions so far"
-becomes k nested operators O. Other programs are not reduced, because the logic with both kinds of
+counts may still occur inside other counts. If every comparison then compares one count with a small
+integer, the program is converted to a formula of temporal logic. For example, "at least k positions so
+far" becomes k nested operators O. Other programs are not reduced, because the logic with both kinds of
 counts defines more languages, such as PARITY.
 
 >>> from locum.languages import c_rasp
@@ -50,7 +50,8 @@ from locum.languages.ltl import LAST as AT_LAST
 from locum.languages.ltl import LTL, unary
 from locum.languages.recogniser import END, MARKER, Recogniser
 
-#: Maximum integer with which a formula compares a count.
+#: Maximum number of nested operators for one count. A count is compared with integers up to this number
+#: minus 2.
 MAX_THRESHOLD = 12
 #: Maximum number of cases of a count with conditionals.
 MAX_CASES = 16
@@ -104,7 +105,7 @@ Case = tuple[Formula, Mapping[Node, int], int]
 
 
 def _formula(root: Node) -> Formula | None:
-    """Return the formula of a program, or None if some comparison cannot be converted."""
+    """Return the formula of a program, or None if some part cannot be converted."""
     formulas: dict[Node, Formula] = {}
     sums: dict[Node, list[Case]] = {}
     for node in parts_of(root):

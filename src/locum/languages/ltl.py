@@ -1,7 +1,7 @@
 """Parse and print linear temporal logic with past over finite words, and convert it to automata.
 
-Atoms are symbols: lower-case names such as ``a``, or symbols in quotes such as ``"("``. The operators
-are, in order of decreasing precedence:
+Atoms are symbols: lower-case names such as ``a``, or symbols in quotes such as ``"("``. ``true`` and
+``false`` are constants. The operators are, in order of decreasing precedence:
 
 - ``!``, ``X`` (next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H``
   (historically), ``WX`` (weak next) and ``WY`` (weak yesterday);
@@ -260,8 +260,9 @@ class _Tableau:
     """The construction of an automaton for a formula with past and future operators.
 
     A state contains the values of the past operators, and guesses about the future operators at the
-    next position. These guesses are called *promises*. A combination of promises is discarded when a
-    promise proves false. The values of a subformula for all combinations are the bits of one integer.
+    next position. The guesses that an operator is true are called *promises*. A combination of promises
+    is discarded when a guess proves wrong. The values of a subformula for all combinations are the bits
+    of one integer.
     """
 
     def __init__(self, ltl: LTL, budget: Budget) -> None:

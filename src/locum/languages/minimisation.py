@@ -1,7 +1,7 @@
 """Make a C-RASP program smaller by repeatedly removing parts and proving equivalence.
 
-A Boolean part is replaced by true, by false or by one of its operands. Each smaller program is proven
-equivalent, but the result need not be the smallest equivalent program.
+A Boolean part is replaced by true, by false or by one of its Boolean operands. Each smaller program is
+proven equivalent, but the result need not be the smallest equivalent program.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from locum.rasp.handles import SOp, wrap
 def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -> Recogniser:
     """Return an equivalent program with fewer counts, or with as many counts and fewer parts.
 
-    If no such program is found in time, the result is the same program. ``seconds`` limits the CPU time
-    of the search, and ``each`` limits the CPU time of one comparison.
+    If no such program is found in time, the result is the same program with a new text. ``seconds``
+    limits the CPU time of the search, and ``each`` limits the CPU time of one comparison.
 
     >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
     >>> print(c_rasp.show(minimise(redundant)))

@@ -44,7 +44,7 @@ class Language:
     #: The counter automaton, if the language is given by one.
     counter: CounterAutomaton | None = None
     #: A program for the same language without counts of later positions, if ``program`` has such
-    #: counts. The two programs agree where the answer is read.
+    #: counts and such a program was found. The two programs agree where the answer is read.
     reduced: Recogniser | None = None
 
     @property
@@ -68,7 +68,10 @@ Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Pro
 
 
 def as_language(source: Source) -> Language:
-    """Convert any definition of a language to a :class:`Language`; text is read by :func:`read`."""
+    """Convert a definition of a language to a :class:`Language`; text is read by :func:`read`.
+
+    A recogniser must be a C-RASP program.
+    """
     match source:
         case Language():
             return source
@@ -111,7 +114,8 @@ def read(
     """Read a language from a file, or from the text itself.
 
     ``form`` is one of :data:`FORMS`. The default for a file is determined by its suffix, and other text
-    is read as a regular expression. The other arguments are passed to the parser of the form.
+    is read as a regular expression. The other arguments are passed to the parsers that have these
+    arguments.
     """
     if form is not None and form not in FORMS:
         raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")

@@ -3,8 +3,8 @@
 A witness consists of words u, v, w, x, z, y and a comparison. For all m, n ≥ 0, u vᵐ w xⁿ zⁿ y is in
 the language if and only if the comparison of m with n + c holds. Then the words u vᵐ w have infinitely
 many different sets of continuations. By the theorem of Myhill and Nerode, no finite automaton
-recognises the language. The equivalence is proven by an invariant (``solver.py``), and checked by dense
-execution for small m and n.
+recognises the language. :func:`find_witness` proves the equivalence by an invariant (``solver.py``),
+and :func:`check` runs the words for small m and n.
 
 >>> from locum.languages import c_rasp
 >>> witness = find_witness(c_rasp.parse('d = #"a" > #"b"'))
@@ -28,7 +28,7 @@ from locum.languages.counting import require
 from locum.languages.recogniser import END, Recogniser
 from locum.languages.solver import EQUAL, Machine, ask, machine_of
 
-#: Number of powers that the search tries, and number of powers that are checked by execution.
+#: Numbers of values of m and of n: in the search, and in the check by execution.
 TRIED, CHECKED = 6, 5
 #: The comparisons of m − n with a constant.
 _RELATIONS = ("==", "!=", ">=", "<=")
@@ -89,10 +89,10 @@ def _shown(word: Word, power: str = "") -> str:
 def find_witness(
     language: Recogniser | CounterAutomaton, *, seconds: float = 30.0
 ) -> PumpingWitness | None:
-    """Find and prove a witness that a language is not regular, or return None if none is found in time.
+    """Find and prove a witness that a language is not regular, or return None if none is proven.
 
-    The proof requires z3 (``pip install 'locum[solve]'``). Without z3, and for programs that count
-    later positions, the result is None.
+    ``seconds`` limits the CPU time. The proof requires z3 (``pip install 'locum[solve]'``). Without z3,
+    and for programs that count later positions, the result is None.
     """
     if isinstance(language, Recogniser) and not language.causal:
         return None
@@ -122,7 +122,10 @@ def check(language: Recogniser | CounterAutomaton, witness: PumpingWitness) -> b
 def _candidates(
     machine: Machine, alphabet: Sequence[Letter], has_empty: bool, end: float
 ) -> Iterator[PumpingWitness]:
-    """Yield witnesses that are correct for small powers, shorter words first."""
+    """Yield witnesses that are correct for small powers, without proof.
+
+    Candidates without u, w and y come first.
+    """
     letters = [(letter,) for letter in alphabet]
     powers: list[Word] = [*letters, *itertools.product(alphabet, repeat=2)]
     contexts: list[Word] = [(), *letters]
@@ -131,7 +134,7 @@ def _candidates(
 
     def two_powers(contexts: Iterable[tuple[Word, ...]]) -> Iterator[PumpingWitness]:
         for (u, w, y), (v, x) in itertools.product(contexts, pairs):
-            # If the empty word has no answer, all words begin with one v.
+            # If the empty word has no answer and u, w and y are empty, u is replaced by one v.
             if v != x:
                 yield PumpingWitness(u if has_empty or u or w or y else v, v, w, x, y)
 

@@ -1,8 +1,9 @@
 """Decide whether membership depends only on the orders in which letters first and last occur.
 
 The *orders* of a word are the sequence of its letters by first occurrence, and the sequence of its
-letters by last occurrence. Exactly the languages of unique hard attention without masks and positions
-depend only on the orders (docs/classification.md). Their syntactic monoids are the regular bands.
+letters by last occurrence. A language is recognised by unique hard attention without masks and
+positions if and only if it depends only on the orders (docs/classification.md). The syntactic monoids
+of these languages are regular bands.
 
 >>> from locum.languages.regular import language
 >>> found = read_orders(language("~∅ b ~∅ a ~∅ & ~(b ~∅)", alphabet="ab"))
@@ -79,8 +80,8 @@ def read_orders(automaton: DFA) -> dict[Orders, int] | Conflict:
 def unmasked_program(automaton: DFA) -> b_rasp.Program:
     """Return a B-RASP program without masks for a language that depends only on the orders.
 
-    For each pair of letters, one head determines which letter occurs first, and another head determines
-    which letter occurs last.
+    For each letter, one head determines whether the letter occurs. For each pair of letters, one head
+    determines which letter occurs first, and another head determines which letter occurs last.
     """
     states = read_orders(automaton)
     if isinstance(states, Conflict):

@@ -259,7 +259,9 @@ def _level(
 
 
 def _kernel(rows: set[tuple[int, ...]], size: int) -> Iterator[list[int]]:
-    """Yield a basis of the integer vectors that are orthogonal to all rows, small vectors first."""
+    """Yield integer vectors that are a basis of the space orthogonal to all rows, small vectors
+    first.
+    """
     if not rows:
         yield from ([int(i == j) for i in range(size)] for j in range(size))
         return
@@ -294,7 +296,7 @@ def _refine(best: dict[int, int], own: Mapping[int, int], seen: Sequence[Hashabl
 
 
 def _obstruct(graph: Graph, inside: frozenset[int], edges: Sequence[Edge], level: Level) -> Obstruction:
-    """Return an obstruction with a relation between states with equal visible facts and equal
+    """Return an obstruction with relations between states with equal visible facts and equal
     potentials.
     """
     classes: dict[Hashable, list[int]] = {}
@@ -356,7 +358,9 @@ def _independent(columns: Sequence[Sequence[int]]) -> list[int]:
 def _eliminate(
     columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
 ) -> list[dict[int, Fraction]] | None:
-    """Return a linear combination of the columns for each wanted vector, or None if there is none."""
+    """Return a linear combination of the columns for each wanted vector, or None if one of the vectors
+    has none.
+    """
     size = len(columns)
     rows = zip(*columns, *wanted, strict=True)
     matrix = fmpq_mat(len(wanted[0]), size + len(wanted), [value for row in rows for value in row])

@@ -1,9 +1,10 @@
 """Provide RASP-L, the part of RASP that training is conjectured to find, as functions of s-ops.
 
-All functions are causal: a position can read itself and earlier positions. Positions may be compared,
-and constants may be added to them. :func:`require` rejects other arithmetic on positions. A program in
-*next-token form* returns the next token at every position. :class:`NextToken` uses such a program to
-generate tokens one by one.
+The selectors of :func:`select` and of the functions that build on it are causal: a position can read
+itself and earlier positions. Positions may be compared, and constants may be added to them or
+subtracted from them. :func:`require` rejects other arithmetic on positions, except minima, maxima and
+the scores of ``best``. A program in *next-token form* returns the next token at every position.
+:class:`NextToken` uses such a program to generate tokens one by one.
 
 >>> kqv(tokens, tokens, indices, equals, reduction="max")("abcab")
 [0, 1, 2, 3, 4]
@@ -186,8 +187,8 @@ def require(program: SOp | Selector) -> None:
 
 
 def _is_position(node: Node, positions: set[Node]) -> bool:
-    """Return whether a value is a position, possibly incremented by a constant or moved by
-    attention.
+    """Return whether a value may be a position, possibly changed by a constant, moved by attention, or
+    chosen by a condition, a minimum or a maximum.
     """
     if node.op == "indices":
         return True
@@ -347,7 +348,8 @@ HINTS = 100
 def copy() -> NextToken:
     """Return a program that copies distinct tokens: SOS x₁ … xₙ SEP → x₁ … xₙ.
 
-    At each step, the program finds the last token in the prompt and returns the token after it.
+    At each step, the program finds the first occurrence of the last token and returns the token after
+    it.
     """
     before = shift_right(tokens, 1, default=EOS)
     last = where(tokens == SEP, SOS, tokens)

@@ -30,14 +30,14 @@ class Recogniser:
 
     #: The dialect: "C-RASP", "B-RASP".
     dialect: str
-    #: A boolean s-op that is true where the prefix up to the position is accepted.
+    #: A boolean s-op, whose value at the position of the answer is whether the word is accepted.
     sop: SOp
     alphabet: tuple[Letter, ...]
     #: "last" (the last symbol) or "end" (an end marker after the word).
     accept: str = LAST
     #: Names of the parts of the program.
     names: Mapping[Node, str] = field(default_factory=dict)
-    #: The program as text, if it was given as text.
+    #: The program as text, or "".
     text: str = ""
     #: Whether no part depends on later positions, so that the program can be compiled to a decoder.
     causal: bool = True
@@ -90,8 +90,9 @@ class Recogniser:
         return bool(self.sop(self.tokens(word))[-1])
 
     def compile(self, length: int, **options: Any) -> CompiledTransformer:
-        """Compile the program for words of up to ``length`` symbols; a causal program becomes a
-        decoder.
+        """Compile the program for words of up to ``length`` symbols.
+
+        By default, a causal program becomes a decoder.
         """
         from locum.networks.compiler.compiling import compile_for
         from locum.networks.compiler.target import Target

@@ -2,10 +2,11 @@
 
 The operators are, in order of increasing precedence: ``+`` or ``|`` (union), ``&`` (intersection),
 juxtaposition (concatenation), ``*`` and ``?`` after an expression, and ``~`` before an expression
-(complement). Alphanumeric characters are letters; ``ε`` or ``()`` is the empty word, ``∅`` the empty
-language, and ``.`` any letter of the alphabet. Blanks are ignored, and a backslash makes any character
-a letter. By default ``+`` is union, as in the theory of formal languages. With ``plus="repeat"``, ``+``
-follows an expression and means one or more repetitions, and only ``|`` is union.
+(complement). Alphanumeric characters and ``_`` are letters; ``ε`` or ``()`` is the empty word, ``∅``
+the empty language, and ``.`` any letter of the alphabet. Blanks are ignored, and a backslash makes any
+character a letter. By default ``+`` is union, as in the theory of formal languages. With
+``plus="repeat"``, ``+`` follows an expression and means one or more repetitions, and only ``|`` is
+union.
 
 >>> language("(ab+ba)*").accepts("abba")
 True
@@ -23,6 +24,7 @@ from typing import Any, ClassVar
 from lark import Token
 
 from locum.errors import InputError
+from locum.graph.traversal import walk
 from locum.languages.automata import DFA, Letter, account, explore, show_alphabet
 from locum.languages.syntax import Reader
 from locum.text import shortened
@@ -133,11 +135,14 @@ class Expressions:
     def derivative(self, whole: Expression, letter: Letter) -> Expression:
         """Return the derivative of an expression: the words that follow ``letter`` in words of its
         language.
-
-        The recursion is at most ``MAX_NESTING`` levels deep.
         """
-        if letter in whole.derivatives:
-            return whole.derivatives[letter]
+        for part in walk((whole,), lambda each: _needed(each, letter)):
+            if letter not in part.derivatives:
+                self._derive(part, letter)
+        return whole.derivatives[letter]
+
+    def _derive(self, whole: Expression, letter: Letter) -> None:
+        """Store the derivative of an expression, given the derivatives of the parts that it needs."""
         self.budget.spend(1 + len(whole.parts) / 2)
         match whole.op:
             case "letter":
@@ -145,23 +150,32 @@ class Expressions:
             case "nothing" | "empty":
                 derived = self.nothing
             case "union":
-                derived = self.union(self.derivative(part, letter) for part in whole.parts)
+                derived = self.union(part.derivatives[letter] for part in whole.parts)
             case "intersection":
-                derived = self.intersection(self.derivative(part, letter) for part in whole.parts)
+                derived = self.intersection(part.derivatives[letter] for part in whole.parts)
             case "complement":
-                derived = self.complement(self.derivative(whole.parts[0], letter))
+                derived = self.complement(whole.parts[0].derivatives[letter])
             case "star":
-                derived = self.concatenation((self.derivative(whole.parts[0], letter), whole))
+                derived = self.concatenation((whole.parts[0].derivatives[letter], whole))
             case _:
-                options = []
-                for place, part in enumerate(whole.parts):
-                    rest = whole.parts[place + 1 :]
-                    options.append(self.concatenation((self.derivative(part, letter), *rest)))
-                    if not part.nullable:
-                        break
-                derived = self.union(options)
+                derived = self.union(
+                    self.concatenation((part.derivatives[letter], *whole.parts[place + 1 :]))
+                    for place, part in enumerate(_needed(whole, letter))
+                )
         whole.derivatives[letter] = derived
-        return derived
+
+
+def _needed(whole: Expression, letter: Letter) -> Sequence[Expression]:
+    """Return the parts of an expression whose derivatives determine its derivative.
+
+    The result is empty if the derivative of the expression is known.
+    """
+    if letter in whole.derivatives:
+        return ()
+    if whole.op != "concatenation":
+        return whole.parts
+    last = next((i for i, part in enumerate(whole.parts) if not part.nullable), len(whole.parts))
+    return whole.parts[: last + 1]
 
 
 @dataclass(frozen=True)
@@ -217,7 +231,7 @@ _GRAMMARS = {
 
 
 def read(text: str, alphabet: Iterable[Letter] | None = None, *, plus: str = "union") -> Regular:
-    """Parse an expression; errors contain the column."""
+    """Parse an expression; syntax errors contain the line and the column."""
     if plus not in _GRAMMARS:
         raise InputError(f"plus: expected union or repeat, got {plus!r}")
     letters = sorted({found[-1] for found in re.findall(_LETTER, text)})

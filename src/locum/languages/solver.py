@@ -1,8 +1,8 @@
 """Decide with Spacer, an engine of z3, whether two machines accept the same words.
 
-The states of both machines are integers. Whether a word exists that exactly one machine accepts is a
-question of reachability in linear integer arithmetic. Spacer answers this question by an invariant or
-by a run, or does not answer it within its time limit.
+The states of both machines are tuples of integers. Whether a word exists that exactly one machine
+accepts is a question of reachability in linear integer arithmetic. Spacer answers this question by an
+invariant or by a run, or does not answer it within the time limit.
 """
 
 from __future__ import annotations

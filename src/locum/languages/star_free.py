@@ -3,8 +3,8 @@
 This module implements Wilke's proof (1999) of Kamp's and Schützenberger's theorems. For each
 transformation of the states, the proof constructs a formula for the words that induce this
 transformation. If every letter fixes all states, words induce only the identity. Otherwise some letter
-b merges states, since no word permutes the states of a counter-free automaton. A word is split at its
-letters b:
+b merges states, since every word that permutes all states of a counter-free automaton fixes all states.
+A word is split at its letters b:
 
 - the parts before the first b, between two b's and after the last b are words over fewer letters;
 - immediately after a b, the only possible states are the states in the image of b, which is smaller
@@ -71,11 +71,10 @@ def ltl_of(automaton: DFA) -> LTL:
 
 
 def past_ltl_of(automaton: DFA) -> LTL:
-    """Return a formula of past operators that holds at the last position of the words of a language.
+    """Return a formula of past operators for the non-empty words of a star-free language.
 
-    The language must be star-free.
-
-    The formula is the mirror image of a formula for the reversed language.
+    The formula holds at the last position of these words. The formula is the mirror image of a formula
+    for the reversed language.
     """
     mirrored = {"next": "yesterday", "until": "since"}
 
@@ -90,9 +89,9 @@ def without_next(ltl: LTL) -> LTL:
     """Return a formula without X that agrees with ``ltl`` on words in which neighbouring letters
     differ.
 
-    On such words, X φ holds at a letter a if and only if a U (¬a ∧ φ) does. A formula without X does
-    not distinguish a letter from its repetition. If the language of ``ltl`` has this property, the
-    formula without X therefore defines the same language.
+    On such words, X φ holds at a letter a if and only if a U (¬a ∧ φ) does. A formula without X and Y
+    does not distinguish a letter from its repetition. If the language of ``ltl`` has this property, and
+    ``ltl`` does not contain Y, the formula without X therefore defines the same language.
     """
 
     def changed(part: Formula, below: Sequence[Formula]) -> Formula:
@@ -109,7 +108,7 @@ def without_next(ltl: LTL) -> LTL:
 def past_program(automaton: DFA) -> b_rasp.Program:
     """Return a B-RASP program whose heads only test whether a condition held at an earlier position.
 
-    The answer is read at an end marker. At the last symbol, such heads recognise more languages,
+    The answer must be read at an end marker. At the last symbol, such heads recognise more languages,
     because this symbol is then visible. The automaton must not return to a state that it has left. A
     state is then current if it was entered earlier and no letter that leaves the state has been read
     since. The states are tested in topological order, beginning with the initial state.
@@ -163,8 +162,8 @@ class _Induction:
             )
 
     def makers(self, letters: Mapping[Formula, Map], size: int) -> Makers:
-        """Return, for each transformation, a formula that describes the words over ``letters`` that
-        induce it.
+        """Return, for each transformation, a formula that describes the non-empty words over
+        ``letters`` that induce it.
 
         The letters are mutually exclusive formulas, each with its transformation of ``size`` states. A
         word ends where no letter holds; formulas only apply at positions with a letter.
@@ -220,7 +219,7 @@ class _Induction:
     def _blocks(self, blocks: Mapping[Map, Sequence[Formula]], b: Formula, size: int) -> Makers:
         """Return, for each transformation, a formula that holds at the first b if the blocks induce it.
 
-        The blocks are the pieces of the word up to the last b.
+        The blocks are the pieces of the word from the first b to the last b.
         """
         letters = {disjunction(*formulas): acts for acts, formulas in blocks.items()}
         # New letters represent the formulas, which replace the letters at the end.

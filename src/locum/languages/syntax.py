@@ -1,6 +1,6 @@
 """Parse programs, formulas, automata and expressions with Lark grammars.
 
-Errors contain the line and the column.
+Syntax errors contain the line and the column.
 
 A reader consists of a grammar and a method for each of its rules. No function is recursive: chains of
 operators are lists, and brackets are nested at most :data:`MAX_NESTING` deep.

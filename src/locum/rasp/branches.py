@@ -62,8 +62,11 @@ for _name in _METHODS:
 
 
 def is_boolean(sop: SOp) -> bool:
-    """Return whether the operation of ``sop`` is a comparison or a logical operation."""
-    return OPERATIONS[sop.node.op].group in ("comparison", "logic")
+    """Return whether ``sop`` is a comparison, ``and``, ``or``, ``not`` or a test of membership in a
+    set.
+    """
+    op = sop.node.op
+    return OPERATIONS[op].group == "comparison" or op in ("and", "or", "not", "member")
 
 
 def follow(function: Callable[..., Any], arguments: Sequence[SOp]) -> tuple[SOp, list[SOp]] | None:

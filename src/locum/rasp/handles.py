@@ -111,7 +111,9 @@ class Handle:
     __array_ufunc__ = None
 
     def __new__(cls, node: Node) -> Self:
-        """Return the unique handle that represents ``node``."""
+        """Return the unique handle that represents ``node``; raise GraphError for a node of the wrong
+        sort.
+        """
         if sort_of(node) not in cls._sorts:
             kind = cls._sorts[0].value
             raise GraphError(f"a handle for {kind}s got a node of another kind: {node!r}")
@@ -158,7 +160,7 @@ class Handle:
 
     @property
     def depth(self) -> int:
-        """Number of operations on the longest path from an input to the result."""
+        """Number of operations on the longest path from an input or a constant to the result."""
         return self.node.depth
 
     @property

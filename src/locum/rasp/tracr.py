@@ -2,12 +2,13 @@
 
 Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
 of ``Map`` and ``SequenceMap``) are called on s-ops, and the resulting s-op is used if it computes the
-same values. Otherwise the functions become lookup tables over all values of their arguments. Predicates
-that are not comparisons are converted to comparisons of classes of keys with classes of queries.
+same values. Other functions of means are run on all their branches (``branches.py``). All other
+functions become lookup tables over the values of their arguments. Predicates that are not comparisons
+are converted to selectors of classes of keys and classes of queries.
 
-Tracr's ``None`` becomes a smaller number if all other values are numbers, and otherwise a string such
-as "None". If Tracr's evaluation returns no value, or a value that is not an atom, such as a mean of
-None, running the converted program raises an error.
+Tracr's ``None`` becomes a smaller number if all other values are numbers or booleans, and otherwise a
+string such as "None". If Tracr's evaluation returns no value, or a value that is not an atom, such as a
+mean of None, running the converted program raises an error.
 """
 
 from __future__ import annotations
@@ -171,6 +172,9 @@ class _Importer:
         known = [values for values in sets if values is not None]
         if len(known) < len(sets):
             traced = _traced(function, arguments)
+            for argument in arguments:
+                if traced is argument.sop:  # the function returns one of its arguments
+                    return argument
             if traced is not None:
                 values = Domain([False, True]) if is_boolean(traced) else None
                 return _Imported(traced, values, lambda: _results(function, arguments))
@@ -233,7 +237,7 @@ class _Importer:
 def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
     """Return a function that evaluates a predicate on a key and a query.
 
-    The function returns False if the predicate raises or if an argument is None, as in compiled
+    The function returns False if the predicate raises or if an argument is None, as in Tracr's compiled
     networks.
     """
 
@@ -259,8 +263,8 @@ def _two_arguments(item: Any) -> Callable[..., Any]:
 def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
     """Return a function that finds the pairs on which Tracr's evaluation and its networks differ.
 
-    The function returns True for a key and a query if Tracr's evaluation raises an error or selects
-    None for them, and Tracr's compiled networks do not.
+    The function returns True for a key and a query if the predicate is true for them and one of them is
+    None, or if the predicate raises an error and none of them is None.
     """
 
     def unclear(key: Any, query: Any) -> bool:
@@ -273,7 +277,7 @@ def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
     return unclear
 
 
-#: Error messages for selections without a number in Tracr, and for pairs without a truth value.
+#: Error messages for pairs without a truth value, and for means without a value.
 _NO_TRUTH = "a pair without a truth value"
 _AVERAGED, _EMPTY = "a mean of None", "a mean of nothing"
 
@@ -294,8 +298,8 @@ def _share_of_none(selector: Selector, value: _Imported) -> SOp:
 
 
 def _selects_one(selector: Any) -> bool:
-    """Return whether a Tracr selector compares the indices of the keys with ``==``, and thus selects at
-    most one key.
+    """Return whether a Tracr selector, or one side of a SelectorAnd, compares the indices of the keys
+    with ``==``, and thus selects at most one key.
     """
     if _is(selector, "SelectorAnd"):
         return _selects_one(selector.fst) or _selects_one(selector.snd)
@@ -322,7 +326,8 @@ def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp
 def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _Imported | None:
     """Convert a function that branches on numbers, or return None if it cannot be converted.
 
-    The possible values of the result are listed if every path returns a constant or a boolean.
+    The possible values of the result are known if every path returns a constant, a boolean or an
+    argument whose possible values are known.
     """
     domains = [argument.values for argument in arguments if argument.values is not None]
     if not all(domain.as_they_are and domain.numeric for domain in domains):
@@ -333,7 +338,10 @@ def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _
     sop, results = followed
     values: list[Any] = []
     for result in results:
-        if is_boolean(result):
+        own = next((each.values for each in arguments if each.sop is result), None)
+        if own is not None:
+            values += own.all
+        elif is_boolean(result):
             values += [False, True]
         elif result.node.op == "constant":
             values.append(result.node.value)

@@ -116,8 +116,8 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
     """Draw a random sequence of brackets.
 
-    If the length is even, the sequence is balanced with probability 1/2, balanced except for one
-    replaced bracket with probability 1/4, and otherwise uniform.
+    If the length is even, a balanced sequence is drawn with probability 1/2. With probability 1/4, one
+    bracket of a balanced sequence is replaced by a random one. Otherwise, the sequence is uniform.
     """
     kind = chance.randrange(4)
     if kind == 0:

@@ -1,4 +1,4 @@
-"""Draw a program on an input: layers as columns, heads as grids, values as arrows.
+"""Draw a program on an input: layers as columns, heads as grids, the flow of values as lines.
 
 Each head is drawn as in RASPy. Queries are on the left, and keys are at the top. The values that the
 head reads are at the bottom, and the output of the head is on the right. A head with several values is
@@ -118,7 +118,7 @@ _TITLE, _GAP = 18, 6
 _LAYER_GAP = 40
 #: Font size of small letters, the width of one small letter, and the ratio of width to font size.
 _SMALL, _LETTER, _RATIO = 10, 6.05, 0.605
-#: Minimum font size of values, and the maximum number of letters for which columns become wider.
+#: Columns become wider so that values of up to ``_LETTERS`` letters fit at the font size ``_SMALLEST``.
 _SMALLEST, _LETTERS = 10.0, 8
 #: Maximum number of letters of a token label next to a grid.
 _LABEL = 7
@@ -215,6 +215,7 @@ def flow_svg(
     ``names`` maps nodes to the names that the titles of heads show. ``most`` is the maximum number of
     heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a page in
     pixels, is given, layers are drawn as rows, and heads that do not fit into the width are omitted.
+    The first head of a layer is always drawn.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
@@ -287,7 +288,7 @@ def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float 
 def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
     """Return the first ``most`` heads of a layer.
 
-    The last returned head also receives the arrows of the omitted heads, and a note that counts them.
+    If heads are omitted, the last returned head also receives their lines, and a note that counts them.
     """
     shown, hidden = column[:most], [panel.head for panel in column[most:]]
     if hidden:
@@ -342,7 +343,7 @@ def _stacked(column: list[_Panel], sheet: _Sheet) -> float:
 
 def _middle(columns: list[list[_Panel]], sheet: _Sheet) -> float:
     """Return the vertical centre of the input and output columns, which is the centre of the tallest
-    layer.
+    layer unless these columns are taller.
     """
     tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
     return _MARGIN + 24 + max(tallest, sheet.side) / 2

@@ -39,7 +39,7 @@ def style_rules() -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text for SVG, and remove characters that XML does not allow."""
+    """Escape text for SVG, and replace characters that XML does not allow by U+FFFD."""
     return html_escape(_ILLEGAL.sub("\ufffd", text))
 
 

@@ -1,11 +1,10 @@
 """Define the names that are available to every RASP program.
 
 :func:`base_scope` returns the inputs such as ``indices``, the constants ``True`` and ``False``,
-functions that correspond to operations of the graph, and Locum's extensions. Functions that *can* be
-written in RASP are in ``library.rasp``.
+functions that correspond to operations of the graph, and Locum's extensions. The other functions of the
+standard library are written in RASP (``library.rasp``).
 
-Each function builds a node from s-ops or selectors. A function also accepts plain values if the
-corresponding function of RASP accepts them.
+A function builds a node from s-ops or selectors. Elementwise functions of atoms return an atom.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ BASE = frozenset(
         *("True", "False", "out", "range", "zip", "len", "get"),
     )
 )
-#: Operations with one operand, by their names in RASP text. (``round`` is an operator of the grammar.)
+#: Functions of one operand, by their names in RASP text. (``round`` is a rule of the grammar.)
 _UNARY = {
     row.called: name
     for name, row in OPERATIONS.items()
@@ -49,7 +48,7 @@ LIBRARY_FUNCTIONS = ("selector_width", "max", "min")
 
 
 def base_scope() -> Scope:
-    """Return a scope that contains every predefined name that is not defined in RASP text."""
+    """Return a scope with the inputs, constants and functions that are not defined in RASP text."""
     scope = Scope(reserved=BASE)
     scope.passed_on = BASE
     scope.names = {
@@ -84,7 +83,9 @@ def _elementwise(op: str, *values: Any) -> Any:
 
 
 def compute(function: Callable[..., Any], *values: Any, op: str = "") -> Any:
-    """Call a Python function on plain values, and raise its errors as :class:`RaspError`."""
+    """Call a Python function on plain values, and raise its arithmetic, type and value errors as
+    :class:`RaspError`.
+    """
     try:
         return function(*values)
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -142,7 +143,9 @@ def library_scope(machine: Machine, names: Names) -> Scope:
 
 
 def program_scope(library: Scope) -> Scope:
-    """Return a scope in which a program can assign ``tokens`` and extensions, but no library names."""
+    """Return a scope in which a program can assign ``tokens``, extensions and new names, but no other
+    predefined names.
+    """
     known = {name for scope in library.chain() for name in scope.names}
     reserved = (known | BASE) - {"tokens", *EXTENSIONS}
     return Scope(library, frozenset(reserved), remembers=True)

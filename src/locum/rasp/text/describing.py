@@ -1,6 +1,6 @@
 """Describe the names of the language for ``help`` and ``?name`` in the REPL.
 
-The description of a name that no program may assign states the reason.
+The description of a function that is written in RASP is its definition.
 
 >>> print(describe("indicator"))
 indicator(a)
@@ -39,7 +39,7 @@ A statement ends with ; and its value is shown on the running example.
 
 help NAME or ?NAME describes a name; help names lists the names of the language."""
 
-#: Usage and meaning of words of the language that have no row in the table of operations.
+#: Usage and meaning of words of the language whose description is not from the table of operations.
 _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "tokens": ("tokens", "the input as strings (tokens_str); a program may set the name"),
@@ -62,19 +62,19 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "sum": ("sum(selector, values)", "the sum of the values at the selected keys"),
         "range": ("range(start, end, step)", "a list of integers, as in Python"),
-        "zip": ("zip(a, b)", "a list of pairs, as in Python"),
-        "len": ("len(a)", "the number of members of a list or dict; length is the length of the input"),
+        "zip": ("zip(a, b)", "a list of the pairs of members of two lists of equal length"),
+        "len": ("len(a)", "the number of members of a list; length is the length of the input"),
         "get": ("get", "a reserved name without a meaning"),
         "load": ('load "file";', "run file.rasp, and define its names in this session"),
         "draw": ('draw(x, "abc");', "draw the heads that compute an s-op, as an SVG file"),
         "set": ('set example "hello"', "set the running example, on which values are shown"),
         "show": ("show example", "show the running example"),
         "examples": ("examples off", "show (on) or hide (off) values on the running example"),
-        "full": ("full seq display on", "show (on) or abbreviate (off) long sequences"),
+        "full": ("full seq display on", "show sequences as aligned rows (on) or on one line (off)"),
         "exit": ("exit", "end the session; quit and Ctrl-D do the same"),
     }
 )
-#: Functions in RASP text, by the name of the operation.
+#: Usage in RASP text, by the name of the operation.
 _CALLS: Mapping[str, str] = MappingProxyType(
     {
         "indices": "indices",
@@ -94,7 +94,7 @@ _CALLS: Mapping[str, str] = MappingProxyType(
 
 @cache
 def meanings() -> Mapping[str, tuple[str, str]]:
-    """Return the usage and the meaning of each word of the language that is not defined in RASP text.
+    """Return the usage and the meaning of names and commands that are not functions written in RASP.
 
     >>> meanings()["abs"]
     ('abs(a)', '|a|')
@@ -105,7 +105,7 @@ def meanings() -> Mapping[str, tuple[str, str]]:
 
 @cache
 def library_texts() -> Mapping[str, str]:
-    """Return the source of each library function, with its comment.
+    """Return the source of each function in ``library.rasp``, with the comment above it.
 
     >>> print(library_texts()["average"])
     def average(a) {

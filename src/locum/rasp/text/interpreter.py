@@ -1,4 +1,7 @@
-"""Evaluate RASP text: ``RULES`` maps each rule of ``rasp.lark`` to the function that evaluates it."""
+"""Evaluate RASP text: ``RULES`` maps rules of ``rasp.lark`` to the functions that evaluate them.
+
+The commands of the REPL are evaluated by ``session_examples.py``.
+"""
 
 from __future__ import annotations
 

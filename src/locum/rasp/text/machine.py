@@ -1,10 +1,10 @@
 """Evaluate syntax trees with scopes and values.
 
 Functions in ``literal_rules.py``, ``operator_rules.py`` and ``interpreter.py`` evaluate the rules of
-the grammar. ``interpreter.RULES`` maps all rules to their functions. The function of a rule with parts
-is a generator: it yields each part with its scope, and receives the value of the part. The dense
-executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses memory, not
-Python's call stack.
+the grammar. ``interpreter.RULES`` maps the rules to their functions. The function of a rule that
+evaluates parts is a generator: it yields each part with its scope, and receives the value of the part.
+The dense executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses
+memory, not Python's call stack.
 
 Evaluation does not run programs on an example. Loops are unrolled, functions are called, and atoms are
 computed with Python's arithmetic. Operations on s-ops build nodes.
@@ -36,7 +36,7 @@ _LONGEST_HINT, _MOST_HINTS = 30, 500
 
 
 class Scope:
-    """The names of a function call, comprehension or session.
+    """The names of a function call, comprehension, sum over families, file or session.
 
     A name that a scope does not define is looked up in its parent.
     """
@@ -210,8 +210,7 @@ def same(left: Value, right: Value, budget: Budget) -> bool:
 Syntax: TypeAlias = Any
 #: The evaluation of a tree: yields (tree, scope), receives the value, returns its result.
 Evaluation: TypeAlias = Generator[tuple[Syntax, Scope], Value, Value]
-#: The function of a rule, which returns the value of a tree without parts, or the evaluation of a tree
-#: with parts.
+#: The function of a rule, which returns the value of a tree, or the evaluation of its parts.
 Rule: TypeAlias = "Callable[[Machine, Syntax, Scope], Evaluation | Value]"
 
 #: Steps for evaluating one part of an expression, and for building a node of the graph.
@@ -255,8 +254,8 @@ class Machine:
         self.origin = origin
         #: The text being run. Functions keep the text of their definition for error messages.
         self.source = Source()
-        #: A function that is called with every s-op and selector that is built, except programs that
-        #: are about to be applied to an input.
+        #: A function that is called with every s-op and selector that is built or read from a name,
+        #: except parts of families and programs that are about to be applied to an input.
         self.watch: Callable[[SOp | Selector], object] | None = None
         #: The trees being evaluated, outermost first, and the calls among them as (depth, function).
         self.trees: list[Syntax] = []

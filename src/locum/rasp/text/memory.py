@@ -1,7 +1,8 @@
 """Count the bytes of all values that are reachable from the names of a session.
 
-A budget sums the memory of everything that was built, and does not subtract garbage. When little memory
-is left, the session counts the memory that is in use, unless there are too many values to count.
+A budget sums the memory of everything that was built, and does not subtract garbage. When this sum
+exceeds half of the limit, the session counts the memory that is in use, unless there are too many
+values to count.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _COLLECTION = 8_000
 
 
 def bytes_of(scopes: Iterable[Scope], most: int) -> tuple[int, int]:
-    """Return the number of bytes and the number of values that are reachable from ``scopes``.
+    """Return the number of bytes that are reachable from ``scopes``, and the number of values visited.
 
-    Each object is counted once. Counting stops after ``most`` values.
+    The bytes of each object are counted once. The second number also includes the length of each list.
+    The search stops when this number exceeds ``most``.
     """
     waiting: list[Any] = list(scopes)
     seen: set[int] = set()

@@ -127,7 +127,7 @@ OPENING = {
     "LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "SELECT": "RPAR", "AGGREGATE": "RPAR",
     "RANGE": "RPAR", "ZIP": "RPAR", "LEN": "RPAR",
 }  # fmt: skip
-#: Messages with examples, for positions at which only one kind of token can follow.
+#: Messages with examples, for positions at which at most three kinds of tokens can follow.
 _FORMS = {
     "RETURN": "a function ends with return: `def f(x) { y = x + 1; return y; }`",
     "SWITCH": "expected on or off: `examples off`",

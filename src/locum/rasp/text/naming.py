@@ -31,7 +31,10 @@ class Names:
             self._names[value.node] = name if len(name) <= LONGEST else unnamed(value.node)
 
     def of(self, node: Node) -> str:
-        """Return the display name of a node, or its expression if it has no name."""
+        """Return the display name of a node, or its expression if it has no name.
+
+        If the expression is too long or too deep, the result is the kind of the node.
+        """
         name = self._names.get(node)
         if name is None:
             name = self._spelled(node)

@@ -183,8 +183,8 @@ def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Evaluate ``then if condition else otherwise``.
 
-    If the condition is an atom, only one of the two values is evaluated. If the condition is an s-op,
-    both values are evaluated.
+    If the condition is an s-op, both values are evaluated. Otherwise only one of them is evaluated. A
+    selector as the condition raises an error.
     """
     then, condition, otherwise = tree.children
     holds = yield condition, scope

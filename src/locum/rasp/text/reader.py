@@ -3,7 +3,7 @@
 A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace. REPL commands (``set
 example …``, ``examples off``, …) end with their line. Statements are parsed separately, so an error
 affects only one statement. A :class:`Reader` receives text in pieces and reads every token once. The
-cost of a statement therefore does not depend on its number of lines.
+cost of a statement is therefore proportional to its length.
 """
 
 from __future__ import annotations
@@ -233,7 +233,10 @@ class Reader:
         yield from self._end_of_line()
 
     def end(self) -> Iterator[Statement]:
-        """Yield the last statement, if it is incomplete at the end of the text."""
+        """Yield the statements that are still to be read at the end of the text.
+
+        An incomplete last statement is an error.
+        """
         for token in self._ahead.rest():
             yield from self._add(token)
         if self._piece.tokens:

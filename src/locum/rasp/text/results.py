@@ -26,7 +26,7 @@ class Result:
     type: str | None = None
     #: Values of an s-op on the example (or on the input it was applied to).
     values: list[Any] | None = None
-    #: Pattern of a selector: 0 and 1, [query][key].
+    #: Pattern of a selector: 0 and 1, [query][key]. None if the pattern is too large to be displayed.
     matrix: list[list[int]] | None = None
     #: Value of an atom.
     value: Any = None

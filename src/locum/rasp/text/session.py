@@ -2,8 +2,8 @@
 
 The REPL, the command line, notebooks and the playground use sessions. A session contains the defined
 names, an example input for s-ops, an example input for selectors, and display switches. Building a
-program never depends on the examples. Results are computed on an example, and each part of a program is
-computed once.
+program does not depend on the examples. Results are computed on an example, and each part of a program
+is computed once per example.
 
 >>> session = Session(example="hello")
 >>> for result in session.execute("x = indices + 1; select(tokens, tokens, ==);"):
@@ -77,7 +77,7 @@ class Session:
         self._read_ahead: tuple[str, list[Statement]] | None = None
         #: Notes that a statement displays in addition to its value.
         self._notes: list[str] = []
-        #: The name assigned last.
+        #: The name that a program run by :meth:`script` or :meth:`define` assigned last, or None.
         self.last_assigned: str | None = None
         self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
@@ -90,8 +90,10 @@ class Session:
     # Running statements -------------------------------------------------------------------------
 
     def execute(self, text: str) -> list[Result]:
-        """Run every statement of ``text`` and return the results; a failure does not affect other
-        statements.
+        """Run the statements of ``text`` and return the results.
+
+        The statements after a failed statement are also run. The run ends at an ``exit`` statement, or
+        when the text has used all its steps.
         """
         if not isinstance(text, str):
             raise LocumError(f"expected a string of RASP, got {type(text).__name__}")
@@ -121,9 +123,7 @@ class Session:
         return self._reader.waiting
 
     def is_complete(self, text: str) -> bool:
-        """Return whether ``text`` ends with a complete statement; otherwise a REPL reads
-        further lines.
-        """
+        """Return False if ``text`` ends within a statement, so that a REPL must read further lines."""
         reader = Reader(self.limits, self.limits.budget())
         try:
             self._read_ahead = text, list(reader.feed(text))
@@ -164,7 +164,7 @@ class Session:
         return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
 
     def names_of_nodes(self) -> dict[Node, str]:
-        """Return the names that the program assigned to nodes, for error messages."""
+        """Return the names that the program assigned to nodes, for error messages and drawings."""
         return {
             value.node: name
             for name, value in self.scope.names.items()
@@ -325,6 +325,8 @@ class Session:
     def load_file(self, name: str, scope: Scope) -> None:
         """Run a file in a scope that contains only the library, and copy its definitions into
         ``scope``.
+
+        Names that begin with an underscore are not copied.
         """
         self.budget.spend(_FILE)
         path = file_loading.find(name, self.folders)
@@ -406,7 +408,8 @@ class Session:
         return Machine(RULES, self, self.limits, self.budget, self.display_names, origin)
 
 
-#: Methods that run a statement at top level and display its result. Other statements display no value.
+#: Methods that run a statement at top level and return its result. The other statements are run by
+#: :meth:`Session._run_quietly`.
 _RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
     {
         "show": Session._run_show,

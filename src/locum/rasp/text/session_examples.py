@@ -1,6 +1,7 @@
 """Run and display values on the examples of a session, and run the commands of the REPL.
 
-Every part of a program is computed once per example, because values are kept until the example changes.
+Values are kept until the example changes or memory runs low, so that each part of a program is computed
+once.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class Examples:
 
 
 def kinds(kind: object) -> tuple[str, ...]:
-    """Return the kinds of examples that a REPL command changes: the named kind, or both."""
+    """Return the kinds of examples to which a REPL command refers: the named kind, or both."""
     return ("s-op", "selector") if kind is None else (str(kind),)
 
 
