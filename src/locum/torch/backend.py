@@ -223,7 +223,7 @@ def check_functions(graph: fx.GraphModule) -> None:
         if node.target in WRONG_DECOMPOSITIONS:
             name = node.target.__name__
             raise UnsupportedOperationError(
-                f"{name}: expected a function that PyTorch decomposes to operations with equal results, "
+                f"{name}: expected a function that PyTorch decomposes without changing results, "
                 f"got {name}; try to compute the loss outside the compiled function"
             )
 
