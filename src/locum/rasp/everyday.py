@@ -56,7 +56,8 @@ _first = selector_width(_same & _before) == 0
 _sort_freq = sort(where(_first, tokens, "-"), -where(_first, _count, -1))
 
 _previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
-#: The token after the last earlier occurrence of the current token; "?" if there is no such occurrence.
+#: The token after the last occurrence of the current token before the previous position; "?" if there
+#: is no such occurrence.
 _induction = aggregate(best(select(_previous, tokens, "==") & _before, indices), tokens, "?")
 
 # Add two binary numbers. Each position contains one digit of each number, the most significant first.
