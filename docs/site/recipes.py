@@ -270,8 +270,8 @@ def _proofs(item: Item) -> Iterator[str]:
             f"[{theorem['theorem']}](../../{theorem['file']})" for theorem in item.all_shapes
         )
         yield (
-            "`make coq` checks these [theorems in Coq](../theorems.md), which hold for all inputs and for all shapes that "
-            f"they mention: {names}."
+            "`make coq` checks these [theorems in Coq](../theorems.md), which hold for all inputs and, unless a theorem "
+            f"fixes a size, for all shapes: {names}."
         )
 
 
