@@ -86,7 +86,7 @@ _PAIRS = 160
 #: Largest error of a real-valued answer in tiers with softer heads and tables.
 _SOFT_ERROR = 0.0125
 #: Smallest gap between attention scores in the plain tier: e^−64 is below the rounding error of every
-#: sum. The compiler's gap of 4096 would multiply rounding errors of gradients by the same factor.
+#: sum. The compiler's gap of 2048 would multiply rounding errors of gradients by the same factor.
 _SHARPNESS = 64.0
 #: Smallest change of a real-valued answer that counts when a head is ablated.
 _CHANGE = 1e-4
