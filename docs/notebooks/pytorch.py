@@ -76,7 +76,7 @@ print(f"{report.share:.0%} of {report.multiply_adds:,} multiply-adds on U")
 # ## Record the attention pattern
 #
 # `locum.torch.record` records the steps of the modules with the given paths. `recorded.patterns` contains the attention pattern of each
-# recorded module, with axes [batch, head, query, key].
+# recorded attention module, with axes [batch, head, query, key].
 
 # %%
 with torch.no_grad(), locum.torch.record("attention") as recorded:
