@@ -107,7 +107,7 @@ def _changes(target: Target, refused: CompileError) -> Iterator[Mapping[str, Any
 
 
 def _tolerance(bound: float | None) -> float | None:
-    """Round an error bound up to one significant digit.
+    """Add 1 % to an error bound, and round the result up to one significant digit.
 
     Return None if there is no positive bound, or if the bound is too large to recommend.
     """

@@ -2,8 +2,8 @@
 
 ``compile(…, limit={"units": …, "width": …, "seconds": …, "memory": …})`` sets the limits. The compiler
 estimates sizes before it creates weights, and raises an error if a size exceeds its limit
-(:func:`require_size`). Stages call :func:`check_time` between steps, so a stage exceeds the time limit
-by at most one step. Costs are attributed to the s-op of the program for which a step is done
+(:func:`require_size`). Stages call :func:`check_time` between steps, so a stage stops soon after the
+time limit. Costs are attributed to the s-op of the program for which a step is done
 (:func:`claim`). Errors name the s-op with the highest costs, if the costs of s-ops are known.
 
 >>> with compile_within(read_limit({"memory": 1000})):
@@ -185,7 +185,8 @@ def time_left() -> float:
 def claim(owner: Node, nodes: Iterable[Node]) -> None:
     """Attribute the costs of ``nodes`` to ``owner``, the s-op for which a stage made them.
 
-    Nodes that already have an owner keep this owner.
+    If ``owner`` has an owner, the costs are attributed to that owner. Nodes that already have an owner
+    keep this owner.
     """
     meter = _meter.get()
     if meter is not None:
@@ -194,9 +195,7 @@ def claim(owner: Node, nodes: Iterable[Node]) -> None:
 
 
 def owners() -> Mapping[Node, Node]:
-    """Return a mapping from nodes that stages made to the nodes of the program for which they were
-    made.
-    """
+    """Return a mapping from nodes that stages made to the nodes for which they were made."""
     meter = _meter.get()
     return {} if meter is None else meter.owners
 

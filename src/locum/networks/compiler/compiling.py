@@ -178,9 +178,9 @@ def compile_traced(
 def count_layers(source: Node | HasNode, **options: Any) -> int:
     """Return the number of layers of the shallowest network of one kind, without creating weights.
 
-    With ``prefer="small"``, this is a network with smaller forms (``smaller_form.py``), otherwise a
-    network with tables. The compiled network has more layers if the error or the size of this network
-    is too large. The number may also differ if the compiler chooses the other kind.
+    With ``prefer="small"``, this is a network with smaller forms (``smaller_form.py``) if there are
+    any, otherwise a network with tables. The compiled network has more layers if the error or the size
+    of this network is too large. The number may also differ if the compiler chooses the other kind.
 
     >>> from locum import select, selector_width, tokens
     >>> alike = selector_width(select(tokens, tokens, "=="))
@@ -240,7 +240,8 @@ def make(
     """Call all stages of the compiler.
 
     If the compilation fails, search for other options or another form of the program with which it
-    succeeds. The raised error recommends them if some are found in time.
+    succeeds. The raised error recommends them if some are found in time. With symbolic feed-forwards,
+    only a smaller length is searched, and only if the time limit was exceeded.
     """
 
     def compiled(target: Target, root: Node = root, origins: Origins | None = None) -> Made:
@@ -335,7 +336,7 @@ def _compiled(
 def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
     """Return saved programs that have a value on an input if and only if all ``gaps`` have one.
 
-    Return only ``source``, the saved program itself, if it is shorter or if a gap has free families.
+    Return only ``source``, the saved program itself, if it is not longer or if a gap has free families.
     """
     if any(node.free for node in gaps):
         return (source,)
@@ -364,8 +365,8 @@ def _shallowest(
     """Return the network with the fewest layers whose error is small enough.
 
     If no error is small enough, return the network with the smallest error. Raise CompileError if every
-    network is too large or is rejected by ``bounds.fit``. Return None if ``prefer`` is "small" and no
-    s-op has a smaller form.
+    network is too large or is rejected by ``bounds.fit``. Return None if ``prefer`` is "small" and some
+    network that would be tried has no smaller forms.
     """
     target = replace(known.target, prefer=prefer)
     exact = known.target.prefer == "exact"

@@ -3,7 +3,7 @@
 A condition is one of the following:
 
 - a mapping from tokens to counts;
-- a language of :mod:`locum.languages`, or another object with an automaton;
+- a language of :mod:`locum.languages`, another object with an automaton, or an automaton;
 - an s-op that is true at every position;
 - a pair of such an s-op and a list of example inputs, which are checked;
 - a condition that was read before, as an object or as saved data.
@@ -256,7 +256,8 @@ def _check_examples(
 def _of_program(root: Node, vocabulary: Sequence[Atom] | None) -> InputCondition:
     """Return the condition that an s-op is true at every position of the input.
 
-    Raise CompileError for a selector, and for an s-op whose values may not be booleans.
+    Raise CompileError for a selector, an s-op with free families, and an s-op whose values may not be
+    booleans.
     """
     if sort_of(root) is not Sort.SOP or root.free:
         raise CompileError("inputs: expected an s-op, got a selector or an s-op with free families")

@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 #: A function that makes a network with tables ("exact") or with smaller forms ("small"). For "small",
-#: the result is None if the program has no smaller forms.
+#: the result may be None, for example if the program has no smaller forms.
 Make = Callable[[str], Candidate | None]
 
 

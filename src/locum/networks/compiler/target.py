@@ -23,7 +23,7 @@ from locum.settings import Setting, normalise_settings, read_settings, settings_
 #: For each floating-point type, the largest number up to which it represents every integer.
 EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in DTYPES}
 
-#: Advice in errors about programs that compile only with symbolic feed-forwards.
+#: Advice in errors about programs for which no other options were found in time.
 REFERENCE = "feed_forward='exact' (symbolic feed-forwards, executed as code)"
 
 #: Default limit of the error bound of a network with hidden units whose output is a number.

@@ -51,7 +51,8 @@ class Bounds:
     slots: Slots
     demand: Demand
     make: Maker
-    #: Returns the inverse temperature of a head; None for hard attention.
+    #: Returns the inverse temperature of a head and the error for which it was chosen; None for hard
+    #: attention.
     choose_temperature: ChooseTemperature | None = None
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ class Bounds:
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:
-        """The inverse temperature of each softmax head, with the data for which it was chosen."""
+        """The inverse temperatures of the softmax heads that approximate hard heads."""
         return self._heads.temperatures
 
     def run(self) -> ErrorInterval:
@@ -317,7 +318,8 @@ class _Fitting:
         gate, kind = unit.gate, self.target.feed_forward
         assert gate is not None
         everywhere = np.ones(self.target.longest, dtype=bool)
-        # The output of these gates has no limits, so their range must include every position.
+        # The output of these gates has no known bounds for arguments outside of their range. The range
+        # must therefore include every position.
         square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
         if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere

@@ -70,7 +70,7 @@ class FunctionBounds:
         return known[unit.node]
 
     def _count(self, node: Node, share: ErrorInterval) -> ErrorInterval:
-        """Bound round(1 / share), where the share is the attention weight of one key.
+        """Bound the count that is computed from a share, the attention weight of one key.
 
         The result is exact if the error of the share is small enough.
         """

@@ -215,9 +215,11 @@ class HeadBounds:
     known: Known
     demand: Demand
     sink: SinkBounds
-    #: Returns the inverse temperature of a head; None for hard attention.
+    #: Returns the inverse temperature of a head and the error for which it was chosen; None for hard
+    #: attention.
     choose_temperature: ChooseTemperature | None
-    #: The inverse temperature of each head, with the data for which it was chosen.
+    #: The inverse temperature of each softmax head that approximates a hard head, with the data for
+    #: which it was chosen.
     temperatures: dict[Head, Temperature] = field(default_factory=dict)
     #: The largest absolute values of the keys of each head.
     largest_keys: dict[Head, list[float]] = field(default_factory=dict)
@@ -359,7 +361,7 @@ class HeadBounds:
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:
-        """Bound the share of attention weight on wrong keys, for each query."""
+        """Bound the share of misplaced attention weight, for each query."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
         # If only one key is selected, there are no ties, and errors below half of the gap are harmless.

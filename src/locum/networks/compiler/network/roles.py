@@ -1,9 +1,9 @@
 """Determine the role of each s-op in the network.
 
-An s-op is a function of the position or of the token, a linear combination, the output of a head, or a
-function computed by a feed-forward. Symbolic feed-forwards compute functions as instructions
-(:class:`Roles`). In networks of hidden units, every function is a gate (``gate_roles.py``). Roles also
-determine which other s-ops an s-op reads, for scheduling and lowering.
+An s-op is a function of the position or of the token, a real-valued token, a linear combination, the
+output of a head, or a function computed by a feed-forward. Symbolic feed-forwards compute functions as
+instructions (:class:`Roles`). In networks of hidden units, every function is a gate
+(``gate_roles.py``). Roles also determine which other s-ops an s-op reads, for scheduling and lowering.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class Roles:
         return self.known.values
 
     def departs(self, node: Node) -> bool:
-        """Return whether an s-op is computed in a different way in order to use fewer hidden units."""
+        """Return whether an s-op is computed in a different way in order to use fewer hidden units.
+
+        With symbolic feed-forwards, the result is false.
+        """
         return False
 
     def of(self, node: Node) -> Role:

@@ -32,7 +32,7 @@ MAX_PAIRS = 2**22
 
 
 class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
-    """Raised if sums are rounded or undefined, or if there are too many sums or means to list."""
+    """Raised if the possible sums or means of some values cannot be listed."""
 
 
 def denominator(values: Sequence[Atom], count: int) -> int:
@@ -185,7 +185,7 @@ class ValuesOfInputs(Protocol):
         ...
 
     def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """Return the possible values of an s-op at each position; none if they cannot be listed."""
+        """Return the possible values of an s-op at each position; empty tuples if they are unknown."""
         ...
 
 
@@ -327,7 +327,7 @@ class Aggregates:
 
 
 def _sums_exactly(value: bool | int | float, count: int) -> bool:
-    """Return whether the sum of up to ``count`` copies of a number is computed without rounding."""
+    """Return whether the sum of up to ``count`` copies of a number is certainly not rounded."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
     numerator, _ = value.as_integer_ratio()

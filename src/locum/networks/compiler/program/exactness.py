@@ -186,7 +186,7 @@ def _joined(parts: Sequence[Grid | None]) -> Grid | None:
 def _computed(node: Node, inputs: Sequence[Grid]) -> Grid | None:
     """Return a grid of the results of an arithmetic operation, given the grids of its inputs.
 
-    Return None for other operations.
+    Return None if no grid is known, for example for ``divide``.
     """
     a, b = (*inputs, *inputs)[:2]
     match node.op:

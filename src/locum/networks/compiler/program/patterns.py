@@ -57,7 +57,10 @@ class Patterns:
         return new
 
     def pattern(self, selector: Node) -> Pattern | None:
-        """Return the pattern [query, key] of a selector of positions; None for other selectors."""
+        """Return the pattern [query, key] of a selector of positions; None for other selectors.
+
+        The result is also None for ``best`` unless all inputs have the same length.
+        """
         if selector not in self._patterns:
             for node in postorder(selector, into=lambda n: n not in self._patterns):
                 if node.op == "select" or node.op.startswith("selector_") or node.op == "best":
@@ -109,8 +112,8 @@ class Patterns:
     def possible_pairs(self, selector: Node) -> Pattern:
         """Return the pairs [query, key] that a selector may select, given the values at each position.
 
-        This method is slower than :meth:`possible`, but excludes more pairs if the selector is a
-        disjunction, or if the compared values depend on both the token and the position.
+        This method is slower than :meth:`possible`, but may exclude more pairs. Examples are
+        disjunctions, and comparisons of values that depend on both the token and the position.
         """
         pairs: dict[Node, Pattern] = {}
         for node in selectors_of(selector):
@@ -194,8 +197,8 @@ class Patterns:
     def widths(self, selector: Node) -> tuple[int, int]:
         """Return a lower and an upper bound on the number of keys that a query selects.
 
-        The bounds are derived from the option ``inputs``. Without this option, they are 0 and the
-        maximum length of an input.
+        The bounds are derived from the option ``inputs``. Without this option, and for real-valued
+        tokens, they are 0 and the maximum length of an input.
         """
         if not self._assumed:
             return 0, self.target.longest
@@ -273,7 +276,10 @@ class Patterns:
         return all(at.setdefault(v, p) == p for v, p in zip(table.values, positions, strict=True))
 
     def _is_rank(self, node: Node) -> bool:
-        """Return whether an s-op is known to count the earlier positions in a total order."""
+        """Return whether an s-op is known to be the rank of the position in a total order.
+
+        It counts the positions before or after the position, with or without the position itself.
+        """
         if node.op == "selector_width":
             return self._is_total_order(node.inputs[0])
         if node.op != "add" or any(i.op != "selector_width" for i in node.inputs):
@@ -307,7 +313,7 @@ class Patterns:
         )
 
     def _is_whole(self, node: Node) -> bool:
-        """Return whether an s-op and its inputs are certainly integers that floats can represent."""
+        """Return whether an s-op and its inputs are certainly integers or booleans of at most 2⁵³."""
         ranges = [self.values.integers(part) for part in (node, *node.inputs)]
         return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
 
@@ -408,9 +414,9 @@ class Patterns:
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return the pattern [query, key] on inputs of one length.
 
-        Return None if the pattern depends on tokens, if the inputs are too long, or if the pattern is
-        undefined on these inputs. In the last case, running the program on such an input raises an
-        error.
+        Return None if the pattern may depend on more than position and length, if the inputs are too
+        long, or if the pattern is undefined on these inputs. In the last case, running the program on
+        such an input raises an error.
         """
         if not self._of_positions_and_length(selector):
             return None

@@ -358,8 +358,8 @@ class Sources:
     def over_needed(self, table: ValueTable) -> ValueTable:
         """Return an equal table without the sources on which no value depends.
 
-        Tables with another s-op as a source are returned unchanged, since position and length may
-        restrict the values of this s-op.
+        Tables with one source are returned unchanged. Tables with another s-op as a source are also
+        returned unchanged, since position and length may restrict the values of this s-op.
 
         >>> from locum.networks.compiler.target import Target
         >>> sources = Sources(Target(length=2, vocabulary="ab"))

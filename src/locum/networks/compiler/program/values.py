@@ -184,10 +184,7 @@ class Values:
         return find_sum(node, self.target, self, self._selectors)
 
     def list_sums(self, found: SumOfKeys) -> tuple[Atom, ...] | None:
-        """Return the possible values of a sum of integers.
-
-        Return None if the summed values may not be integers, or if the sums are too many or too large.
-        """
+        """Return the possible values of a sum of integers, or None if they cannot be listed."""
         return list_sums(found, self.target, self, self._selectors)
 
     def add_integer_sum(self, node: Node, sums: Sequence[Atom]) -> ValueTable:
@@ -250,7 +247,7 @@ class Values:
         return tuple(v for v in values if v is not None)
 
     def at_each_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """Return the possible values of an s-op at each position; none if they cannot be listed."""
+        """Return the possible values of an s-op at each position; empty tuples if they are unknown."""
         table, values = self.table(node), self.finite(node) or ()
         if table is None or "indices" not in table.sources:
             return [values] * self.target.longest
@@ -323,8 +320,8 @@ class Values:
     def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
         """Return the possible sums of integers that ``round`` rounds.
 
-        Return None if the s-op does not round such a sum, or if another table represents the s-op. In
-        the second case, the s-op is still recorded as a sum of integers.
+        Return None if the s-op does not round such a sum, or if another table represents the s-op. If
+        the product that is rounded has few values, the s-op is still recorded as a sum of integers.
         """
         found = self.sum_of_keys(node)
         if found is None or self._selectors.unique(found.selector):
@@ -352,7 +349,8 @@ class Values:
     def _by_kind(self, node: Node) -> ValueTable | None:
         """Return the table of an operation that has finitely many results for any inputs.
 
-        These operations are comparisons, boolean operations and lookups. Return None for others.
+        These operations are comparisons, ``and``, ``or``, ``not``, ``member``, ``indicator`` and
+        ``lookup``. Return None for others.
         """
         if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
             return self._sources.add(node, (False, True))
@@ -365,8 +363,9 @@ class Values:
     def _by_inputs(self, node: Node) -> ValueTable | None:
         """Return the table of an s-op over the values of its inputs, instead of the sources.
 
-        Inputs with at most one source keep this source. Return None if the values of an input cannot be
-        listed, or if there are too many combinations of values.
+        Inputs with at most one source keep this source, unless there are then too many combinations.
+        Return None if the values of an input cannot be listed, or if there are too many combinations of
+        values.
         """
         tables: list[ValueTable] = []
         for i in node.inputs:
@@ -418,7 +417,7 @@ class Codes:
         vocabulary = values.target.vocabulary
         strings: set[str] = {t for t in vocabulary or () if isinstance(t, str)}
         if not strings and not has_strings(root):
-            values.table(root)  # raises an error for an s-op that is never defined
+            values.table(root)  # raises an error for some s-ops that are undefined
             return
         beside: set[float] = set()
         tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)
@@ -468,8 +467,9 @@ class Codes:
 def _values(node: Node, values: Values) -> Iterator[Atom]:
     """Yield the possible values of an s-op.
 
-    For operations on strings, also yield the values for impossible combinations of input values. Hidden
-    units look up strings by all combinations, so these values need codes.
+    For operations on strings with few combinations of input values, also yield the values for
+    impossible combinations. Hidden units look up strings by all combinations, so these values need
+    codes.
     """
     table = values.table(node)
     if table is not None:

@@ -6,9 +6,9 @@ keys to every position and compare the keys in the feed-forward, which thus comp
 the pattern. A width is the sum of this row. An aggregate uses the row as the query of a further head,
 whose keys are one-hot positions.
 
-``candidates.py`` chooses the keys to copy. Positions may restrict each query to a few keys, as in the
-rows of a matrix. In this case, a separate head copies each of these keys, and the feed-forward also
-computes the mean if the values are not finitely many. Otherwise, all keys are copied.
+``candidates.py`` defines the keys to copy. Positions may restrict each query to a few keys, as in the
+rows of a matrix. For a width, or for an aggregate of values that cannot be listed, a separate head then
+copies each of these keys, and the feed-forward also computes the mean. Otherwise, all keys are copied.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple
 
 
 class _Broadcasting:
-    """The rewriting of one program; ``known`` is extended with every rewritten selector."""
+    """The rewriting of one program; ``known`` is extended with facts about new s-ops and selectors."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -359,7 +359,7 @@ class _Broadcasting:
         """Return whether a head can use the scores of a selector.
 
         With ``width``, the head counts keys. Such a head cannot use ``best``, and scores that are not
-        embedded must not need more slots than ``slots``.
+        embedded must not need more than ``slots`` slots, by default twice the maximum length.
         """
         most = 2 * self.target.longest if slots is None else slots
         if width and self._slots(selector) > most:
@@ -396,10 +396,10 @@ class _Broadcasting:
         return True
 
     def _split(self, selector: Node, *, by_digits: bool) -> list[tuple[Node, int]] | None:
-        """Return pairs of a selector with scores and a sign; the signed widths add up to the width of
-        ``selector``.
+        """Return pairs of a selector and a sign; the signed widths add up to the width of ``selector``.
 
-        Return None if there are no such selectors. With ``by_digits``, ranks are split into two digits.
+        Heads can count with the selectors, or their widths are functions of position and length. Return
+        None if no such selectors are found. With ``by_digits``, ranks are split into two digits.
         """
         parts, pending = list[tuple[Node, int]](), [(selector, 1)]
         while pending:
@@ -426,8 +426,8 @@ class _Broadcasting:
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
         """Return the width of a selector as the sum of the signed widths of its parts."""
         count: Node | None = None
-        # Functions of the position are added after the widths of heads, and other parts are subtracted
-        # last. Of a width, a head computes only 1 / (width + 1).
+        # Functions of the position are added after the widths of heads, and parts are subtracted last.
+        # Of a width, a head computes only 1 / (width + 1).
         for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
@@ -567,7 +567,7 @@ class _Broadcasting:
     def _too_many_ranks(self, together: Sequence[Atom]) -> bool:
         """Return whether numbers have too many ranks, so that separate heads move the numbers instead.
 
-        The result is always false for integers with exact squares and for symbolic feed-forwards.
+        The result is false for strings, for small integers and for symbolic feed-forwards.
         """
         units = self.target.feed_forward != "exact"
         numbers = not any(isinstance(value, str) for value in together)
@@ -577,8 +577,8 @@ class _Broadcasting:
     def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
         """Return a separate s-op with the same integers, whose values are then used as a source.
 
-        The separate s-op rounds the integers, which does not change them. If ``node`` has at most one
-        source or depends only on position, length and token, return ``node`` itself.
+        The separate s-op rounds the integers, which does not change them. If ``node`` has no table, has
+        at most one source, or depends only on position, length and token, return ``node`` itself.
         """
         table = self.values.table(node)
         if table is None or len(table.sources) < 2 or self.values.depends_on(node, *_KNOWN):

@@ -4,7 +4,7 @@
   values, **one** uniform head is enough: each position writes its value to a separate slot, and the
   head computes the means. The mean times the number of keys, rounded, is the value. For other values,
   one head per position fetches the value unchanged. If a separation is declared and feed-forwards are
-  symbolic, the uniform head also moves real numbers.
+  symbolic, the uniform head also moves real numbers. Functions of the position become constants.
 - :class:`FewKeys` copies the few keys to which its position restricts each query. Head t copies the
   t-th key.
 """
@@ -250,7 +250,7 @@ def _negation(selector: Node) -> Node:
 
 
 def _alternatives(condition: Node) -> tuple[Node, Node] | None:
-    """Return the two selectors of a disjunction; None for other selectors."""
+    """Return the two selectors of a disjunction or negated conjunction; None for other selectors."""
     if condition.op == "selector_or":
         return condition.inputs[0], condition.inputs[1]
     if condition.op == "selector_not" and condition.inputs[0].op == "selector_and":

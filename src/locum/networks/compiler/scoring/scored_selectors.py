@@ -463,8 +463,8 @@ class Selectors(Patterns):
         return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
 
 
-#: If the largest number is more than this many times the number of values, scores of computed integers
-#: use ranks.
+#: If the largest absolute value is more than this many times the number of values, scores of computed
+#: integers use ranks.
 _SPARSE = 4
 
 

@@ -14,7 +14,7 @@ def assign_roles(root: Node, known: Known) -> list[Iterator[Roles]]:
     """Return iterators over possible assignments of roles to s-ops.
 
     Each iterator yields assignments in order of increasing number of layers. A later assignment is used
-    if the error with an earlier one is too large.
+    if the error with an earlier one is too large, or if the earlier one is rejected.
     """
     if known.target.feed_forward == "exact":
         return [iter([exact_roles(root, known)])]

@@ -321,7 +321,10 @@ class GateRoles(Roles):
         return self._real(node) if usual is None else self._looked_up(usual)
 
     def _is_early_square(self, node: Node, by_sources: Lookup) -> bool:
-        """Return whether a product of equal factors is looked up by its sources to save a layer."""
+        """Return whether an operation on equal inputs, such as a square, is looked up by its sources.
+
+        This saves a layer.
+        """
         if len({*node.inputs}) == len(node.inputs):
             return False
         positional = self.values.depends_on(node, "indices", "length")
@@ -405,7 +408,7 @@ class GateRoles(Roles):
             return math.inf
 
     def _ends(self, linear: Linear) -> tuple[float, float]:
-        """Return the minimum and maximum of a linear combination."""
+        """Return a lower and an upper bound of a linear combination; infinities if none is known."""
         low = high = linear.constant
         for node, factor in linear.terms:
             finite, integers = self.values.finite(node), self.values.integers(node)
@@ -480,7 +483,7 @@ class GateRoles(Roles):
         return Recipe((table.code,), lambda x: Table(x, table.keys, table.values))
 
     def _of_reals(self, node: Node) -> bool:
-        """Return whether some possible value of an s-op is not an integer."""
+        """Return whether the values of an s-op can be listed, and some value is not an integer."""
         values = self.values.finite(node)
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
@@ -507,7 +510,7 @@ class GateRoles(Roles):
         return table.on_grid(on_grid, scale)
 
     def _by_sources(self, node: Node) -> Lookup | None:
-        """Return the table over the sources of an s-op, or None if it would be too large."""
+        """Return the table over the sources of an s-op; None if there is none or if it is too large."""
         table = self.lookups.table(node)
         if table is None or len(table.values) - table.values.count(None) > MAX_ROWS:
             return None
@@ -516,7 +519,10 @@ class GateRoles(Roles):
         return lookup(node, by, domains, table.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
-        """Return the table over the inputs of an operation, or None if it would be too large."""
+        """Return the table over the inputs of an operation.
+
+        Return None if the values of an input cannot be listed, or if the table would be too large.
+        """
         finite = [self.values.finite(i) for i in dict.fromkeys(node.inputs)]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:

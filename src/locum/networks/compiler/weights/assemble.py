@@ -108,7 +108,10 @@ class UnitFeedForward:
         return columns, biases
 
     def _constant(self, stream: Stream, gate: Matrix, constants: Matrix) -> None:
-        """Add constants to gates, which have no biases, through a slot that is 1 at every position."""
+        """Add constants to gates, which have no biases.
+
+        The weights read the slot that is 1 at every position, and the slot that is 1 at the sink.
+        """
         assert stream.one_slot is not None
         gate[stream.one_slot] += constants
         if stream.sink_slot is not None:

@@ -1,8 +1,8 @@
 """Describe a compiled network as a circuit of nodes and edges.
 
-Nodes are embedding columns, heads and their parts, units, slots and the output. An edge is a signal
-that one node writes and another node reads. Operations that erase slots or mark the sink are omitted,
-since they are not part of the computation.
+Nodes are embedding columns, heads and their parts, units, slots and the output. An edge connects a
+node that writes a signal with a node that reads it. Operations that erase slots or mark the sink are
+omitted, since they are not part of the computation.
 """
 
 from __future__ import annotations

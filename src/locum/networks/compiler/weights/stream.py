@@ -135,16 +135,18 @@ def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtyp
 _ignore = shown_to(None)
 
 
-#: Maximum number of possible outputs that are decoded as categories instead of as a number.
+#: Maximum number of possible outputs that are decoded as categories instead of as a number, if none of
+#: them is a string.
 MAX_CATEGORIES = 1024
 
 
 def categories(root: Node, known: Known) -> dict[float, Atom] | None:
     """Return the possible outputs, by the numbers that encode them.
 
-    Return None if the output is decoded as a number. This is the case if there are many possible
-    outputs, floats or large integers, unless an output is a string. Raise CompileError if the logits of
-    strings could not be distinguished, or if the output is always undefined.
+    Return None if the output is decoded as a number. This is the case if the possible outputs cannot be
+    listed. It is also the case for many outputs, floats or large integers, unless an output is a
+    string. Raise CompileError if the logits of strings could not be distinguished, or if the output is
+    always undefined.
     """
     values = known.values.finite(root)
     if values is None:
