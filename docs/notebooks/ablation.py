@@ -10,8 +10,8 @@
 # %% [markdown]
 # ## The program
 #
-# At each position, the program returns the token after the last earlier occurrence of the current token, or `?` if the token did not
-# occur before. The first head moves the previous token to each position. The second head attends to the last earlier position whose
+# At each position, the program returns the token after the last occurrence of the current token before the previous position, or `?` if
+# there is none. The first head moves the previous token to each position. The second head attends to the last earlier position whose
 # previous token equals the current token, and returns the token at this position.
 
 # %%

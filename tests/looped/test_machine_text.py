@@ -92,6 +92,7 @@ WRONG_SUBLEQ = [
     ("a = 1\njump end\nend:", 2, 6, "expected a command after the label end, got none; try halt"),
     ("a = 1\n", 2, 1, "expected a command, got none; try halt"),
     ("a = 1\nshow c\nhalt", 2, 6, "show: c is not defined"),
+    ("a = 1\nzero = 3\nadd a a\nhalt", 2, 1, "expected zero to be 0"),
 ]  # fmt: skip
 WRONG_FLEQ = [
     ("A = 1 2; 3\nhalt", 1, 5, "expected as many rows as columns, got rows of 2, 1 numbers"),
@@ -135,6 +136,8 @@ def test_values_are_checked() -> None:
         read_subleq("a = 1\nhalt").with_values({"a": 200})
     with pytest.raises(InputError, match=r"expected a name of the program \(a, zero\), got 'b'"):
         read_subleq("a = 1\nhalt").with_values({"b": 2})
+    with pytest.raises(InputError, match="expected a word other than zero, which starts at 0"):
+        read_subleq("a = 1\nadd a a\nhalt").with_values({"zero": 2})
     with pytest.raises(InputError, match="A: expected a number or a 2 × 2 matrix, got"):
         read_fleq("A = 1 2; 3 4\nhalt").with_values({"A": [1, 2]})
 

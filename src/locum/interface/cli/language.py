@@ -414,11 +414,11 @@ def minimise(program: str, limit: float, **options: Any) -> Report:
 def generalise(program: str, input_text: str | None, name: str | None) -> Report:
     """Report program properties related to length generalisation.
 
-    PROGRAM is a file of RASP or C-RASP, or a published RASP-L program (copy, reverse, count, mode,
-    parity, addition). The report states whether the program is RASP-L, its size, whether answers at a
-    prefix depend on later symbols, and whether it is a C-RASP program. For a RASP file, --input sets
-    the symbols of the random inputs on which prefixes are compared. The exit code is 1 if the program
-    is not RASP-L, or if an answer depends on later symbols.
+    PROGRAM is a file of RASP, C-RASP, B-RASP, LTL (.ltl) or first-order logic (.fo), or a published
+    RASP-L program (copy, reverse, count, mode, parity, addition). The report states whether the program
+    is RASP-L, its size, whether answers at a prefix depend on later symbols, and whether it is a C-RASP
+    program. For a RASP file, --input sets the symbols of the random inputs on which prefixes are
+    compared. The exit code is 1 if the program is not RASP-L, or if an answer depends on later symbols.
     """
     from locum.languages import rasp_l
 

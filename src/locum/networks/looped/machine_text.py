@@ -161,6 +161,8 @@ class SubleqProgram(MachineProgram):
         """
         memory, half = list(self.memory), 2 ** (self.bits - 1)
         for name, value in values.items():
+            if name == ZERO:
+                raise InputError(f"expected a word other than {ZERO}, which starts at 0, got {ZERO}")
             if type(value) is not int or not -half <= value < half:
                 raise InputError(
                     f"{name}: expected an integer from {-half} to {half - 1}, got {value!r}; "
@@ -544,6 +546,8 @@ class _SubleqReader(_Reader):
         half = 2 ** (self.bits - 1)
         memory = [(name, self.integer(token, -half, half - 1)) for name, token in self.memory]
         names = [name for name, _ in memory]
+        if dict(memory).get(ZERO):  # add and copy use the word as 0
+            self.fail(f"expected {ZERO} to be 0", self.names[ZERO])
         if ZERO not in names and any(
             token.text == ZERO for operands in self.operands for token in operands if token
         ):
