@@ -170,8 +170,8 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
 def _plain(array: Any) -> Any:
     """Convert an object array of Python numbers to a numeric array.
 
-    An array that contains integers beyond 64 bits remains an object array. Other arrays are returned
-    unchanged.
+    An array that contains integers beyond 64 bits remains an object array. NumPy may convert other
+    integers from 2⁶³ to floats. Arrays of other types are returned unchanged.
     """
     return np.array(array.tolist()) if array.dtype == object else array
 
