@@ -153,6 +153,13 @@ def test_errors_name_the_head() -> None:
         )("abc")
 
 
+def test_the_kind_of_an_error_of_a_cast() -> None:
+    for token, kind in ((float("nan"), "ValueError"), (float("inf"), "OverflowError")):
+        with pytest.raises(locum.ExecutionError) as caught:
+            locum.tokens_int([token], executor="dense")
+        assert caught.value.kind == kind
+
+
 def test_known_values_are_not_walked_again() -> None:
     """A session of n dependent statements costs n, not n²."""
     from locum.rasp import Session

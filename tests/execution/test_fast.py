@@ -482,6 +482,13 @@ def test_many_parts_that_cannot_be_lowered() -> None:
     assert run(program, [1.0, 2.0, 3.0], executor="fast", strict=True) == [3, 2, 1]
 
 
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["auto", "fast", "dense"])
+def test_parts_with_integers_beyond_64_bits(executor: str) -> None:
+    large = np.array([[2**70], [1]], dtype=object)
+    assert run_parts(T, [large, np.ones(1, int)], 4, executor=executor).tolist() == [2**70, 1, 1, 0]
+
+
 def test_parts_that_are_no_numbers() -> None:
     for parts_given, words in [
         ([], "in one array or more, got none"),

@@ -21,7 +21,7 @@ from locum.execution.domains.floats import FloatDomain
 from locum.execution.domains.ieee import IeeeDomain
 from locum.graph import Node, Sort, abbreviate, sort_of
 
-#: Maximum number of heads that are run one by one; the parameters of more heads would fill the memory.
+#: Maximum number of heads that ``heads`` runs; the arrays of more heads would fill the memory.
 _MOST_HEADS = 2**25
 
 
@@ -179,8 +179,8 @@ def run_parts(
     """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
     The parts may have any shape and are read row by row. All parts must be NumPy arrays, or all must be
-    torch tensors. The result contains the values at ``positions`` and is of the same kind. The fast
-    executor does not concatenate the parts.
+    torch tensors. The result contains the values at ``positions`` and is of the same kind. In a
+    plan of the fast executor, most steps read the parts without concatenating them.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)
@@ -188,7 +188,8 @@ def run_parts(
     """
     asked = range(length) if positions is None else positions
     parts = inputs.arrays(parts, length)
-    if executor in ("fast", "auto") and domain == "float":
+    has_objects = any(part.dtype == object for part in parts)
+    if executor in ("fast", "auto") and domain == "float" and not has_objects:
         from locum.execution import fast
 
         numbers = DOMAINS["float"]

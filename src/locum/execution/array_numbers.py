@@ -116,7 +116,8 @@ def _significant_bits(array: Array) -> int:
 def _can_occur(key: Any, bits: int | None) -> bool:
     """Return whether a key can occur in an array of int64, or of floats with ``bits`` significant bits.
 
-    ``bits`` is None for an array of int64.
+    ``bits`` is None for an array of int64. A float other than NaN counts as possible in any array of
+    floats, since :func:`find` rounds it to the type of the array.
     """
     if isinstance(key, str) or key != key:
         return False

@@ -2,9 +2,9 @@
 
 :class:`Arrays` combines a library (with the names of the array API), a device and a floating-point
 type. The class adds operations that the array API lacks: sums and maxima over segments, running maxima,
-and strided views. The functions at module level convert between NumPy and torch. This module uses
-torch only if torch has already been imported. Operations on tensors propagate gradients wherever
-PyTorch does.
+and strided views. The functions at module level examine, convert or combine arrays of either library.
+This module uses torch only if torch has already been imported. Most operations on tensors propagate
+gradients wherever PyTorch does.
 
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
@@ -327,7 +327,7 @@ class Arrays:
         return array.cpu().numpy() if self.on_torch else array  # type: ignore[no-any-return]
 
     def copied(self, array: Array) -> Array:
-        """Return a contiguous copy of an array."""
+        """Return a copy of an array, which shares no memory with it."""
         return array.contiguous().clone() if self.on_torch else np.array(array)
 
     def contiguous(self, array: Array) -> Array:
@@ -364,7 +364,7 @@ class Arrays:
 
     @property
     def samples(self) -> tuple[int, int, int]:
-        """Three positions that are tested before all others."""
+        """The first, middle and last position, which are tested before all others."""
         return 0, self.size // 2, self.size - 1
 
     def range_of(self, array: Array) -> tuple[int, int]:
@@ -434,9 +434,7 @@ class Arrays:
         return np.lib.stride_tricks.as_strided(row, shape, apart)
 
     def where(self, condition: Any, a: Any, b: Any) -> Array:
-        """Return ``a`` where the condition holds, else ``b``; torch results have the common type of
-        both.
-        """
+        """Return ``a`` where the condition holds, else ``b``."""
         if not self.on_torch:
             return self.xp.where(condition, a, b)
         torch: Any = sys.modules[

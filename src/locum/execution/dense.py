@@ -11,7 +11,7 @@ numbers, means of strings, and order comparisons of a string with a number are e
 whole sequence, the position.
 
 Graphs may be deep, so no function is recursive. The evaluation of a node is a generator that *requests*
-the values of its inputs (``yield node, heads``), and :func:`evaluate` sends them.
+the values of its inputs (``yield node, heads``), and ``_evaluated`` sends them.
 """
 
 from __future__ import annotations

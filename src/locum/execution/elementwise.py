@@ -76,10 +76,10 @@ class Meaning:
     #: A function of the :class:`Arrays` and the inputs, with the attributes as keyword arguments.
     array: Callable[..., Array]
     undefined: tuple[Undefined, ...] = ()
-    #: Whether the result for integers and booleans is an integer (not set for ``indicator``, whose
-    #: ``kind`` is ``int``).
+    #: Whether the result for integers is an integer (not set for ``indicator``, whose ``kind`` is
+    #: ``int``).
     keeps_whole: bool = False
-    #: Returns an interval of the results for integers in the given intervals.
+    #: Returns an interval of the results for integers in the given intervals; None if no rule is known.
     bound: Callable[..., Interval] | None = None
     #: The printed form. If it is None, ``member`` is printed as ``a in {…}``, and other operations as
     #: functions, ``name(a, b)``.
@@ -179,7 +179,7 @@ def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
 
 
 def truth(arrays: Arrays, a: Any) -> Any:
-    """Return a mask of the values that are true in Python: not 0, not False, not the empty string."""
+    """Return a mask of the values that are not 0, False or the empty string; a scalar gives a bool."""
     if isinstance(a, (bool, int, float, str)):
         return bool(a)
     if a.dtype == arrays.xp.bool:
@@ -247,9 +247,7 @@ def _function(name: str, *undefined: Undefined, **columns: Any) -> Meaning:
 
 
 def _rounding(dtype: str) -> Meaning:
-    """Return the meaning of rounding to a floating-point type; the result keeps the type of
-    the array.
-    """
+    """Return the meaning of rounding to a floating-point type; the result has the type of the run."""
 
     def rounded(arrays: Arrays, a: Array) -> Array:
         if arrays.on_torch:

@@ -72,7 +72,7 @@ def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
 
 
 def _outcome(program: Node, tokens: list[Atom], **options: Any) -> Any:
-    """Return the value of a program as plain lists, or its error."""
+    """Return the value of a program as plain lists, or its execution error or limit error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fallback to dense execution agrees by definition

@@ -35,7 +35,8 @@ class Inputs:
     batch: bool
     #: The array or tensor passed by the user, or None.
     array: Any = None
-    #: The types of the values if there is a single list of atoms, or None.
+    #: The types of the values if there is a single list of Python bools, ints, floats and strings, else
+    #: None.
     kinds: frozenset[type] | None = None
 
     @property
@@ -82,7 +83,7 @@ class Inputs:
 def _array(values: Any) -> Any:
     """Return values as an array that represents every integer exactly (with dtype object if necessary).
 
-    NumPy rounds integers in lists that also contain floats, and in some lists with integers above 2⁶³.
+    NumPy rounds integers in lists that also contain floats, and in some lists with integers from 2⁶³.
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)
@@ -114,12 +115,15 @@ def _has_floats(value: Any) -> bool:
 
 
 def _plain_list(value: Any) -> Any:
-    """Convert an array, or a NumPy scalar, to Python objects."""
+    """Convert an array, a tensor or a NumPy scalar to Python objects; return other values unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return values as a tensor on the device of ``like``, with its dtype if that is floating point."""
+    """Return values as a tensor; a tensor is returned unchanged.
+
+    Other values become a tensor on the device of ``like``, with its dtype if that is floating point.
+    """
     if is_tensor(values):
         return values
     import torch
@@ -166,7 +170,8 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
 def _plain(array: Any) -> Any:
     """Convert an object array of Python numbers to a numeric array.
 
-    An array that contains integers beyond 64 bits remains an object array.
+    An array that contains integers beyond 64 bits remains an object array. NumPy may convert other
+    integers from 2⁶³ to floats. Arrays of other types are returned unchanged.
     """
     return np.array(array.tolist()) if array.dtype == object else array
 
@@ -236,7 +241,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _arrays(array: Any) -> Inputs:
-    """Return the :class:`Inputs` of a sequence or a batch that is given as an array of numbers."""
+    """Return the :class:`Inputs` of a sequence or a batch that is given as an array or a tensor."""
     _require_axes(array)
     if 0 in array.shape:
         raise InputError("expected at least one token, got an empty input")

@@ -1,8 +1,8 @@
 """Charge the costs of dense execution to a budget.
 
-Cells of patterns, positions of s-ops, entries of tables, digits of large integers and characters of
-strings all cost time and memory. The steps of an operation and its temporary memory are charged before
-the operation is computed, and the memory of its value afterwards. An operation that exceeds its
+Cells of patterns, positions of s-ops, digits of large integers and characters of strings cost time and
+memory, and entries of tables cost time. The steps of an operation and its temporary memory are charged
+before the operation is computed, and the memory of its value afterwards. An operation that exceeds its
 :class:`~locum.budget.Budget` raises :class:`~locum.errors.LimitError`.
 """
 

@@ -1,11 +1,11 @@
 """Infer the types that the values of a program may have, and the single type of its result.
 
-Dense execution computes with Python's own objects, so a value is a ``bool``, an ``int``, a ``float`` or
-a ``str``. A sequence may mix the first three types. For example, ``aggregate`` returns the unchanged
-value of a single key, a float for the mean of several keys, and the default if no key is selected. The
-other executors return values of one type: the join of all types that the program may return on the
-given types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number joined with a
-``float`` is a ``float``, as in NumPy.
+Dense execution computes with Python objects. In the float domain, a value is a ``bool``, an ``int``, a
+``float`` or a ``str``. A sequence may mix the first three types. For example, ``aggregate`` returns the
+unchanged value of a single key, a float for the mean of several keys, and the default if no key is
+selected. The other executors return values of one type: the join of all types that the program may
+return on the given types of tokens. A ``bool`` joined with an ``int`` is an ``int``, and a number
+joined with a ``float`` is a ``float``, as in NumPy.
 
 >>> from locum.graph import build
 >>> i, tokens = build("indices"), build("tokens", cast="asis")
@@ -48,8 +48,8 @@ _INTEGER = _giving("int") | {"indices", "length", "selector_width", "family"}
 _REAL = _giving("float")
 _DTYPES: Mapping[str, type] = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-#: Operations whose result type follows from the types of all inputs, unlike operations that return one
-#: of their operands.
+#: Operations whose result type follows from the types of all inputs, unlike operations that return an
+#: operand or an entry of a table.
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
 #: The bound that represents arbitrarily large integers.
 UNBOUNDED = 2**64
@@ -100,8 +100,10 @@ def atoms(node: Node) -> list[object]:
 
 
 def averages_booleans(possible: Mapping[Node, Types]) -> str | None:
-    """Return a message if an s-op may average booleans, which only dense execution rejects,
-    else None.
+    """Return a message if an s-op may average values that are all booleans, else None.
+
+    Dense execution rejects such a mean. Other executors detect only tokens and s-ops whose values must
+    be booleans, so these are not considered here.
     """
     for node in possible:
         # Tokens that are all booleans are detected.
@@ -116,7 +118,7 @@ def rounds_integers(possible: Mapping[Node, Types], length: int) -> str | None:
     """Return a message if floats may round an integer of the program, else None.
 
     Floats may round an integer that exceeds 2⁵³ if the program also contains floats. Large integers
-    among the tokens are not considered.
+    that depend on tokens, or are converted from floats, may be missed.
     """
     if has_large_integers(possible, length) and any(float in types for types in possible.values()):
         return "floats may round an integer of the program"
@@ -124,7 +126,10 @@ def rounds_integers(possible: Mapping[Node, Types], length: int) -> str | None:
 
 
 def has_large_integers(possible: Mapping[Node, Types], length: int) -> bool:
-    """Return whether an integer may exceed 2⁵³ even if all tokens are small."""
+    """Return whether an integer of the program may exceed 2⁵³ if all integer tokens are 0.
+
+    Integers that are converted from floats or strings are ignored.
+    """
     atoms_of_all = (atom for node in possible for atom in atoms(node))
     bounds = _integer_bounds(possible, length, 0).values()
     return max(_largest(atoms_of_all), *bounds, 0) > LARGEST_EXACT
@@ -148,10 +153,10 @@ def computed_mixtures(
 
 
 def _integer_bounds(possible: Mapping[Node, Types], length: int, token: int) -> dict[Node, int]:
-    """Return bounds of the absolute values of the integers of all s-ops.
+    """Return bounds of the absolute values of the integers of all nodes, limited to ``UNBOUNDED``.
 
-    ``token`` is the largest absolute value of a token. If ``token`` is 0, integers that are computed
-    from tokens, floats or strings are ignored.
+    ``token`` is the largest absolute value of a token. If ``token`` is 0, integers that are converted
+    from floats or strings are ignored.
     """
     bounds: dict[Node, int] = {}
     for node, types in possible.items():
@@ -295,8 +300,9 @@ def cast(values: Any, kind: type, root: Node) -> Any:
     """Convert the values of an s-op, in a list, an array or a tensor, to values of one type.
 
     Strings remain strings. An integer that a float would round raises :class:`ExecutionError`. In a
-    list or a NumPy array, a float that is not an exact integer cannot be converted to an integer, and
-    raises this error. A tensor of floats with such large values is returned unchanged.
+    list or a NumPy array, so does the conversion to integers of a float that is not an exact integer.
+    Converted to integers, a tensor of floats is rounded. If it contains NaN or absolute values above
+    2⁵³, it is returned unchanged instead.
 
     >>> from locum.graph import build
     >>> cast([0, 1, 1.5], float, build("indices"))
@@ -327,12 +333,15 @@ def cast(values: Any, kind: type, root: Node) -> Any:
 
 
 def is_whole(values: Any) -> bool:
-    """Return whether all floats are integers that are small enough to be exact."""
+    """Return whether all numbers are integers with absolute values below 2⁵³."""
     return bool(np.all((np.rint(values) == values) & (np.abs(values) < LARGEST_EXACT)))
 
 
 def _require_equal(values: Iterable[Any], kind: type, root: Node) -> None:
-    """Raise an error for a value that a conversion to this type would change."""
+    """Raise an error for a value that a conversion to this type would change.
+
+    A conversion to an integer also raises the error for a float whose absolute value is 2⁵³ or more.
+    """
     for value in values:
         try:
             is_equal = type(value) is kind or kind(value) == value
@@ -353,7 +362,7 @@ def _inexact(value: Any, kind: type, root: Node) -> ExecutionError:
 
 
 class _Keys:
-    """The selectors of a program that select at most one key, and the s-ops that imply this."""
+    """The selectors of a program that select at most one key, and the nodes that imply this."""
 
     def __init__(self, possible: Mapping[Node, Types]) -> None:
         self.possible = possible

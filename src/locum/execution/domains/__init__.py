@@ -37,7 +37,7 @@ class AverageError(TypeError):
 
 
 class NotRealError(ValueError):
-    """Raised for a power or a root that is not a real number, such as (−1)^0.5."""
+    """Raised for a power, or an exact root, that is not a real number, such as (−1)^0.5."""
 
 
 class MissingError(ValueError):
@@ -139,9 +139,9 @@ class Domain(ABC):
         return [self.constant(int(count)) for count in selected.sum(axis=1)]
 
     def require_numbers(self, selected: Pattern, values: Sequence[Value]) -> None:
-        """Raise an error if a query selects several keys and some value is not a number.
+        """Raise an error if a query selects several keys and the values may not be averaged.
 
-        As in RASP, *all* values must be numbers, selected or not.
+        As in RASP, this depends on *all* values, selected or not: see :meth:`is_numeric`.
         """
         if not self.is_numeric(values) and bool((selected.sum(axis=1) > 1).any()):
             raise AverageError(

@@ -28,7 +28,7 @@ from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
 from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
-#: Number of elements in one temporary array.
+#: Maximum number of elements of a temporary array with several rows.
 _CHUNK = 2**22
 #: Maximum number of digits of an integer that Python converts; longer conversions take quadratic time.
 _MOST_DIGITS = sys.int_info.default_max_str_digits
@@ -39,7 +39,7 @@ def to_integer(value: Any) -> int:
     try:
         return int(value)
     except ValueError:
-        if len(value) <= _MOST_DIGITS:
+        if not isinstance(value, str) or len(value) <= _MOST_DIGITS:
             raise
     problem = f"expected an integer of at most {_MOST_DIGITS:,} digits, got {len(value):,} characters"
     raise ValueError(problem)
@@ -308,7 +308,7 @@ def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     """Return values, or the ranks of strings, as an int64 or float64 array that compares identically.
 
-    The result is None if there is no such array.
+    The result is None for values of other types, and if an integer is too large.
     """
     types = set(map(type, values))
     if types == {str}:

@@ -35,9 +35,8 @@ class GraphRunner:
     """A function of tensors of fixed shapes that is run as a CUDA graph after two ordinary runs.
 
     A function that waits for the GPU is not recorded. Results of a graph are copies, so the next run
-    does not change them.
-    The graph reads operands in place if their address has been the same in all runs, such as
-    parameters. All other operands are first copied to the memory that the graph reads.
+    does not change them. The graph reads operands in place if their address has been the same in all
+    runs, such as parameters. All other operands are first copied to the memory that the graph reads.
     """
 
     def __init__(self, function: Callable[[Tensors], Tensors]) -> None:
@@ -78,7 +77,7 @@ class GraphRunner:
         return results
 
     def drop(self) -> None:
-        """Delete the CUDA graph with its copies of operands and its results."""
+        """Delete the CUDA graph with its memory, and start to count ordinary runs again."""
         self._graph, self._operands, self._results, self._runs = None, [], [], 0
 
     def _give_up(self) -> None:

@@ -70,7 +70,7 @@ def forget_plans() -> None:
         _known.clear()
 
 
-#: Reason why plans cannot run a program on some tokens.
+#: Reason why plans, or the structured tier on tensors, cannot run a program.
 _ROUNDED = "integers that floating point may round"
 
 
@@ -126,8 +126,8 @@ def evaluate(
 
     ``kinds`` contains the types of the tokens, if they are known. If neither a plan nor the structured
     tier can run the program, dense execution runs it on at most 4,096 tokens. A
-    :class:`FallbackWarning` is then given once for each reason. With ``strict``, an error is raised
-    instead, also if the structured tier would compare all pairs of positions.
+    :class:`FallbackWarning` is then given once for each program and reason. With ``strict``, an error
+    is raised instead, also if the structured tier would compare all pairs of positions.
     """
     asked = range(len(tokens)) if positions is None else positions
     reason = ""

@@ -178,8 +178,9 @@ class PlanFamily:
         return list(new.values())
 
     def has(self, plan: Plan, number: int) -> bool:
-        """Return whether ``plan``, which was made directly for its length, equals the interpolated plan
-        ``number`` steps after the first plan.
+        """Return whether ``plan`` has the same steps as the plan that ``make(number)`` returns.
+
+        Operations, shapes, settings and constants are compared in order; inputs are not.
         """
         made = self.make(number)
         return len(made.steps) == len(plan.steps) and all(

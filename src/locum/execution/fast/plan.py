@@ -95,7 +95,7 @@ def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, 
     """Return text with a line for each step: the step and, if known, the s-op that it computes.
 
     Inputs, constants, and steps that only reshape or repeat an array have no lines. A line for each
-    opaque s-op follows.
+    opaque s-op follows. If no step has a line, the text only names the result.
     """
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []

@@ -385,7 +385,7 @@ class _Emitter:
         lowered: dict[Node, list[Piece]],
         loaded_by: dict[Node, Node],
     ) -> Blueprint:
-        """Emit the steps of every buffer, inputs first."""
+        """Emit the steps of every buffer, inputs first, and return the blueprint."""
         for node in sorted(lowered, key=lambda n: n.depth):
             try:
                 if node in self.buffers.opaque:

@@ -32,8 +32,8 @@ from locum.graph.atoms import LARGEST_EXACT, short
 class Report:
     """Statistics of a run, summed over all heads that were run.
 
-    The pattern of a root that is a selector is not counted. If some sum of the values of a head is not
-    finite, the head is run and counted a second time.
+    The pattern of a root that is a selector is not counted. If a query of a head selects several keys
+    and some result is not finite, the head is run and counted a second time.
     """
 
     #: Number of heads with at least one live row, counting each member of a family.

@@ -3,7 +3,7 @@
 Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
 and floats become floats. An operation that is undefined at a position raises :class:`ElementError` with
 this position. Examples are a division by zero, a logarithm of 0 and an overflow. In IEEE 754
-arithmetic, such an operation returns an infinity or NaN instead.
+arithmetic, such an operation on floats returns an infinity or NaN instead.
 """
 
 from __future__ import annotations

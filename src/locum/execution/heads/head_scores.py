@@ -235,7 +235,8 @@ class HeadValues:
     def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
         """Return the number of keys and the sum of values of rows that select at most one key.
 
-        ``keys`` contains the selected key of each row, or −1 if there is none.
+        ``keys`` contains the selected key of each row, or −1 if there is none. The sum of a row without
+        a key is arbitrary.
         """
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 Elementwise operations apply the functions of dense execution to one value at a time. A head compares
 strings by rank, and moves the indices of strings in the list of all selectable values. Tensors cannot
-contain strings, so a program with strings raises an error if its input is a tensor.
+contain strings, so an operation with strings raises an error if the input is a tensor.
 
 >>> keys, queries = comparable("<", np.array(["b", "a"], object), np.array(["b"], object))
 >>> keys.tolist(), queries.tolist()
@@ -29,9 +29,9 @@ Objects = NDArray[np.object_]
 
 
 class ElementError(Exception):
-    """Raised if an operation is undefined for an element.
+    """Raised if an operation is undefined for some elements, or is not supported.
 
-    ``bad`` is a mask of these elements, or None if the error does not depend on the position.
+    ``bad`` is a mask of these elements, or None if the error has no position.
     """
 
     def __init__(self, problem: str, kind: str, bad: Array | None = None) -> None:

@@ -111,7 +111,7 @@ def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:
-    """Return points at which every head of the families has the same positions, in ascending order."""
+    """Return points at which all heads of the families have the given positions, which must ascend."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
 

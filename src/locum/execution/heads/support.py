@@ -118,7 +118,7 @@ def _is_finite(node: Node, statics: Statics) -> bool:
 
 
 def _split(condition: Node) -> list[SupportCondition]:
-    """Split a condition on positions into comparisons that must all hold."""
+    """Split a condition on positions into comparisons and other conditions that must all hold."""
     parts, stack = [], [condition]
     while stack:
         node = stack.pop()
@@ -219,7 +219,7 @@ def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
 
 
 class PointDemand:
-    """The points at which each token-dependent s-op is needed."""
+    """The points at which each s-op that is not static is needed."""
 
     def __init__(self, roots: Mapping[Node, NDArray[np.int64]], statics: Statics) -> None:
         self.statics = statics
@@ -271,8 +271,8 @@ class PointDemand:
     def branch_points(self, condition: Node, points: Points, holds: bool) -> Points:
         """Return the points at which a branch of ``if_else`` is chosen.
 
-        If the condition depends on tokens or heads, or if heads need different positions, all points
-        are returned.
+        If the condition is not static or depends on heads, or if heads need different positions, all
+        points are returned.
         """
         if condition not in self.statics or condition.free or not points.is_product:
             return points
@@ -338,7 +338,8 @@ class PointDemand:
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
     """Return a mask that is False for rows in which static comparisons exclude all keys.
 
-    The mask can be broadcast to the shape of ``points``. The result is None if no row can be excluded.
+    It is also False for padding. The mask can be broadcast to the shape of ``points``. The result is
+    None if no row is known to be excluded.
     """
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:

@@ -298,9 +298,9 @@ class Backend:
     ) -> Array:
         """Return softmax(q kᵀ) v, batched, over the keys at which the mask is true.
 
-        A mask of numbers is added to the scores. On NumPy arrays, attention is computed in blocks of
-        rows. So it is on a CPU if q and v differ in width, since torch's kernel then needs memory for
-        all scores. In all other cases, torch's kernels compute all rows at once.
+        A mask of numbers is added to the scores. Attention is computed in blocks of rows on NumPy
+        arrays, and on tensors on a CPU if q and v differ in width. Torch's kernel would then need
+        memory for all scores. In all other cases, torch's kernels compute all rows at once.
         """
         if not self.arrays.on_torch:
             return attention_by_rows(softmax_attention, q, k, v, mask, causal)

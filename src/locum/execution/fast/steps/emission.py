@@ -1,4 +1,4 @@
-"""Emit steps for terms: factors become arrays, and sums of products without masks contractions."""
+"""Emit steps for terms: factors become arrays, and most sums of products become contractions."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class Dominance:
 
         >>> import numpy as np
         >>> tokens, at = np.array([2, 0, 1]), np.arange(3)
-        >>> later_and_smaller = Dominance(Arrays(at), at, tokens, at, tokens, at * 0 + 3)
-        >>> later_and_smaller.counts  # earlier keys with a greater token
+        >>> earlier_and_greater = Dominance(Arrays(at), at, tokens, at, tokens, at * 0 + 3)
+        >>> earlier_and_greater.counts
         array([0, 1, 1])
         """
         total = self.arrays.full(self.stop.shape[0], 0)

@@ -1,6 +1,7 @@
 """Sum and maximise values over the interval of keys of each query, without visiting all pairs.
 
-The method depends on the intervals. Each use of a method is counted under the name in italics:
+The method depends on the intervals. If several of these cases hold, one of their methods is used. Each
+use of a method is counted under the name in italics:
 
 - If no interval is longer than one key, a *gather* reads the value.
 - If all intervals start at the first key, or all end at the last key, one cumulative sum (a *scan*) is

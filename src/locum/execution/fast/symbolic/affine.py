@@ -34,7 +34,10 @@ class Stuck(Exception):  # noqa: N818 - the normal end of what can be lowered
 
 
 class Opaque(Exception):  # noqa: N818 - a request, as Refine is
-    """Raised for an s-op without free families that cannot be lowered; the structured tier runs it."""
+    """Raised for an s-op without free families that cannot be lowered.
+
+    The structured tier runs this s-op, or planning fails.
+    """
 
     def __init__(self, node: Node, reason: str) -> None:
         self.node, self.reason = node, reason

@@ -62,7 +62,7 @@ def terms_of(lowered: Lowered) -> Sum:
 
 
 def constant(node: Node, scope: IndexScope) -> Lowered:
-    """Lower a constant node to an integer, a condition or a term."""
+    """Lower a constant node to an integer, a condition or a sum of at most one term."""
     value = node.attributes["value"]
     if scope.ieee and isinstance(value, float):
         return (Term(1, factors=(Literal(value),)),)
@@ -125,7 +125,7 @@ def _is_whole(c: object) -> bool:
 def _index(op: str, e: list[Affine], scope: IndexScope) -> Lowered | None:
     """Apply arithmetic to positions; return None if no rule applies.
 
-    The result is affine, or guarded terms for an absolute value, a minimum or a maximum.
+    The result is affine, or a sum of terms for some absolute values, minima and maxima.
     """
     match op, e:
         case "add", [a, b]:

@@ -77,7 +77,7 @@ def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
 
 
 def _moved(term: Term, u: Affine, step: tuple[int, ...]) -> Term:
-    """Add u times a step to the constant of every affine expression of a term."""
+    """Add u times its step to each affine expression of a term."""
     steps = iter(step)
     return _mapped(term, lambda e: e + u * next(steps))
 

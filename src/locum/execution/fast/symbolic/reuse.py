@@ -135,7 +135,10 @@ _lowered = BoundedCache[list[LoweredBuffer]](1_024)
 
 
 def find_or_lower(key: Key, buffers: Buffers, lower: Callable[[], LoweredBuffer]) -> LoweredBuffer:
-    """Return the lowered buffer from the cache if it is still valid, else lower it and cache it."""
+    """Return the lowered buffer from the cache if it is still valid, else lower it and cache it.
+
+    The nodes that lowering the buffer designates are added to ``buffers`` in both cases.
+    """
     for entry in _lowered.get(key) or ():
         if entry.fits(buffers):
             buffers.designated |= entry.designated

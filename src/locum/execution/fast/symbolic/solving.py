@@ -103,7 +103,7 @@ def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
-    """Simplify the guards of a term by ranges and separation; return None if they cannot all hold."""
+    """Simplify the guards of a term without substitutions; return None if they cannot all hold."""
     kept: dict[Guard, None] = {}
     for guard in term.guards:
         decided = guard.decided(box)
@@ -172,7 +172,7 @@ def _split(rest: Affine, base: int, box: Box, but_not: tuple[str, ...]) -> None:
 
 
 def _eliminated(term: Term, box: Box) -> Term:
-    """Eliminate deltas: Σ_v [v = e] f(v) is f(e) if e is within the range of v."""
+    """Eliminate one delta, if any: Σ_v [v = e] f(v) is f(e) if e is within the range of v."""
     for guard in term.guards:
         if guard.relation != "==":
             continue

@@ -59,7 +59,7 @@ from locum.execution.fast.symbolic.terms import (
 from locum.graph import COMPARISONS, Node, postorder, size_of
 from locum.graph.operations import ROUNDINGS
 
-#: Maximum depth of lowering, since Python's stack is limited. The structured tier runs deeper s-ops.
+#: Maximum depth of lowering, since Python's stack is limited. Deeper s-ops are not lowered.
 _DEEPEST = 150
 #: Maximum number of lowered pairs of an s-op and a position, and the additional number for each node.
 _POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
@@ -122,7 +122,7 @@ class Lowering:
     def remember(self, node: Node, p: Affine, lowered: Affine) -> None:
         """Store a result so that it can be reused, if it is valid at every position.
 
-        Otherwise, counts of counts would be lowered 2ⁿ times.
+        Without stored results, counts of counts would be lowered 2ⁿ times.
         """
         if len(p.parts) != 1 or p != variable(name := p.variables[0]):
             return
@@ -132,7 +132,7 @@ class Lowering:
     def require_moderate(self) -> None:
         """Raise an error if lowering the target needs too much work.
 
-        The structured tier then runs the target, or the s-op that loads it.
+        The target, or the s-op that loads it, is then not lowered.
         """
         if len(self.memory) < self.most_positions:
             return

@@ -189,7 +189,7 @@ class PlaceOfGreatest:
 class Fetch:
     """The value of a node at a position computed from data.
 
-    Outside of the sequence, the value is the default.
+    For a number that is not a position of the sequence, the value is the default.
     """
 
     node: Node
