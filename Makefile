@@ -34,7 +34,7 @@ $(VENV)/.everything: $(VENV)/.dev
 	$(PIP) -e '.[dev,torch,models,onnx,solve,web,cluster,dataset]'
 	@touch $@
 
-setup: $(VENV)/.everything ## create .venv with every extra
+setup: $(VENV)/.everything ## create .venv with all extras except lens and docs
 
 demo: $(VENV)/.core ## run a short tour and Figure 2 of the paper
 	@$(BIN)/python examples/tour.py
@@ -97,7 +97,7 @@ $(VENV)/.build: $(VENV)/.core
 packages: $(VENV)/.build ## test wheel and sdist in empty environments (ONLY=3.12: one version)
 	$(BIN)/python .ci/packages.py $(if $(ONLY),--only $(ONLY))
 
-floors: ## run the quick tests on the lowest supported versions of all packages
+floors: ## run the quick tests on the lowest supported versions of the core dependencies
 	$(PYTHON) -m venv build/floors
 	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
 	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)

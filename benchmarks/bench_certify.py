@@ -32,7 +32,7 @@ DIGITS = 200
 
 
 def ties(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
-    """Repeat the first row of X, so that keys have equal scores."""
+    """Copy the first row of X to random rows, so that keys have equal scores."""
     X[draw.integers(len(X), size=len(X))] = X[0]
 
 

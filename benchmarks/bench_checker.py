@@ -23,7 +23,7 @@ SECONDS, MEGABYTES = 5, 1_000
 
 
 def measure(change: Change, folder: Path) -> tuple[str, float]:
-    """Check one hostile certificate; return the verdict and the CPU time in seconds."""
+    """Check one hostile certificate; return the verdict and the user CPU time in seconds."""
     file = folder / "hostile.json"
     file.write_text(json.dumps(change(certificate())), encoding="utf-8")
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime

@@ -1,18 +1,19 @@
 """Check the circuits of more than a hundred networks by interchange interventions on all inputs.
 
 The networks are compiled from everyday programs for lengths 2 to 4, and from Tracr's programs for
-lengths 2 to 5. They use three tokens, softmax heads and ReLU units. For each network, the benchmark
-counts the edges of the circuit and its necessary edges. An edge is necessary if changing its value
-changes some output. A circuit is complete if changing all other edges at once changes no output. Then
-every s-op that the network contains is interchanged in the program and in the network, and the pairs of
-inputs with different results are counted. A difference is allowed only if the circuit states that a
-table bypasses the s-op.
+lengths 2 to 5. They use at most three tokens, softmax heads and ReLU units. For each network, the
+benchmark counts the edges of the circuit and its necessary edges. An edge is necessary if changing its
+value changes some output. A circuit is complete if changing all other edges at once changes no output.
+Then every s-op that the network contains is interchanged in the program and in the network, and the
+pairs of inputs with different results are counted. A difference is allowed only if the circuit states
+that a table bypasses the s-op.
 
 With ``--dataset FOLDER``, the networks are the plain items of a dataset with at most 400 inputs. The
 check must find the labels of the dataset again.
 
-The exit code is 1 in three cases: a circuit is not complete; a necessary edge changes no output, alone
-or together with the other edges; or an s-op differs that is not bypassed.
+The exit code is 1 if a circuit is not complete, if it was not checked on all inputs, or if its edges
+differ from the labels of the dataset. The exit code is also 1 if a necessary edge changes no output,
+alone or together with the other edges, or if an s-op differs that is not bypassed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ALL = 400
 
 
 def networks() -> Iterator[tuple[str, int, CompiledTransformer]]:
-    """Compile the programs to networks over three tokens."""
+    """Compile the programs to networks over at most three tokens."""
     for name, recipe in EVERYDAY.items():
         for length in (2, 3, 4):
             yield from _compiled(name, recipe.program, length, list(recipe.vocabulary)[:3])

@@ -2,7 +2,7 @@
 
 For each program and maximum length, a row contains the smallest CPU time of several compilations and
 the size of the network. It also contains the number of inputs of different lengths, including the
-maximum, on which the network agrees with dense execution. Half of the inputs for brackets are balanced.
+maximum, on which the network agrees with dense execution. Some of the inputs for brackets are balanced.
 The networks have softmax heads and ReLU units, as in Tracr. A separate column contains the layers of
 the network with symbolic feed-forwards. The last columns contain the sizes that were recorded for Tracr
 with its defaults on another machine. Tracr's times include 3–6 s of XLA for each new shape, so they are

@@ -3,8 +3,8 @@
     python benchmarks/bench_dataset.py FOLDER --json > benchmarks/dataset_baselines.json
     python benchmarks/bench_dataset.py --read benchmarks/dataset_baselines.json --svg FILE
 
-FOLDER is the output of ``locum dataset make -o FOLDER --size 100 --tier all``. Circuits with up to
-three layers are scored on all tiers.
+FOLDER is the output of ``locum dataset make -o FOLDER --size 100 --tier all``. At most 30 circuits, or
+``--circuits``, with up to three layers are scored on all tiers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def draw(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Score the baselines, print the averages, and draw the heat map."""
+    """Score the baselines and print the averages; with ``--svg``, draw the heat map."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--read", type=Path, help="Draw the report of a JSON file, without scoring.")

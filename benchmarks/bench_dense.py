@@ -1,8 +1,7 @@
 """Compare dense execution of the paper's matrix product with NumPy's product in one process.
 
-Dense execution is the specification: it builds a boolean matrix for each head and runs every head. The
-ratio is an upper limit for the speed-up of faster executors. Both sides compute the same product of two
-n×n float64 matrices. Times are the minimum of several repeats.
+Dense execution is the specification: it builds a boolean matrix for each head and runs every head. Both
+sides compute the same product of two n×n float64 matrices. Times are the minimum of several repeats.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ the largest entry of the result. Dense execution would score N² pairs for each 
     python benchmarks/bench_heads.py --order 64,64,64
     python benchmarks/bench_heads.py --device cuda --order 128,768,768
 
-The benchmark requires NumPy, array-api-compat and python-flint, which ``locum.execution`` imports. With
-``--device cuda`` or ``--library torch``, it also requires PyTorch.
+The benchmark requires NumPy and array-api-compat. With ``--device cuda`` or ``--library torch``, it
+also requires PyTorch.
 """
 
 from __future__ import annotations

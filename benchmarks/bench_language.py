@@ -1,9 +1,9 @@
 """Measure building and running RASP programs for 10 to 200 tokens, with recorded times of Weiss's RASP.
 
-``build`` reads the text and builds the graph. ``run`` is one dense execution on a new input of N
-tokens. Both are the minimum CPU time of several runs in seconds. The times of Weiss's RASP were
-recorded on another machine with two cores, so the ratio gives only a rough comparison. Weiss's
-implementation is not on the package index.
+``build`` reads the text and builds the graph. ``run`` is one dense execution on an input of about N
+tokens, or of 9 tokens for 3×3 matrices. Both are the minimum CPU time of several runs in seconds. The
+times of Weiss's RASP were recorded on another machine with two cores, so the ratio gives only a rough
+comparison. Weiss's implementation is not on the package index.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def listing(name: str) -> str:
 
 
 def unrolled_matmul(rows: int, columns: int) -> str:
-    """Return the text of the paper's matrix product at another shape, one statement per head."""
+    """Return the text of the paper's matrix product at another shape, one ``aggregate`` per head."""
     lines = ["tokens = tokens_float;", f"k = length / ({rows} + {columns});"]
     lines += [
         f"a{l} = aggregate(select(indices, indices % k + {l} * k, ==), tokens);" for l in range(rows)

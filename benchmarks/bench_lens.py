@@ -1,10 +1,10 @@
 """Run everyday programs in TransformerLens, and count wrong outputs.
 
 Each program of ``locum.rasp.everyday`` is compiled for twelve tokens with softmax heads and ReLU units,
-in float64 and in float32. The network is loaded into TransformerLens and run on 200 random inputs.
-Every second input is drawn so that the output is not trivial. The exit code is 1 if an output is wrong,
-or if a network has more than twice the layers of the network with symbolic feed-forwards. The extra
-``lens`` is required.
+in float64 and in float32. The network is loaded into TransformerLens and run on 200 random inputs. For
+``palindrome`` and ``dyck2``, every second input is a palindrome or balanced. The exit code is 1 if an
+output is wrong, or if a network has more than twice the layers of the network with symbolic
+feed-forwards. The extra ``lens`` is required.
 """
 
 from __future__ import annotations

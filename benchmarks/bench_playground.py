@@ -3,7 +3,7 @@
 Latencies are measured for requests through the server and its workers. If Playwright and Chromium are
 installed, the latency of keystrokes in the browser is also measured. Users send requests with known
 results, so wrong answers are counted. Each user has a separate address, as with a proxy. Two additional
-clients send hostile programs.
+clients send hostile programs, and workers are killed at random.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def latency(address: str, action: str, repeats: int) -> dict[str, float]:
 
 
 def hostile(generator: random.Random) -> dict[str, Any]:
-    """Draw a request whose program exceeds a limit of the playground."""
+    """Draw a request whose program is likely to exceed a limit of the playground."""
     size = generator.randrange(1_000, 9_000)
     source = generator.choice(
         [
@@ -169,7 +169,10 @@ def processes(pid: int) -> list[tuple[int, int, str]]:
 
 
 def keystrokes(address: str) -> Row | None:
-    """Return a row with the times from a keystroke to new values, as measured by the page."""
+    """Return a row with the times from a keystroke to new values, as measured by the page.
+
+    Return None if Playwright or Chromium is not installed.
+    """
     chromium = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright

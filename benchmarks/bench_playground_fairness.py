@@ -1,9 +1,10 @@
 """Measure the playground under load from honest clients, with and without hostile clients.
 
-Each honest client sends a request with a known result every 0.2 to 1.5 s. If the server is busy, the
-client makes up to four attempts, as the page of the playground does. A hostile client sends programs
-that exceed limits, one after another. Each client has a separate address, as with a proxy. Measurements
-with and without hostile clients alternate, and a ratio compares two consecutive measurements.
+Each honest client sends a request with a known result, and the next one 0.2 to 1.5 s after the answer.
+If the server is busy, the client makes up to four attempts, as the page of the playground does. A
+hostile client sends programs that are likely to exceed limits, one after another. Each client has a
+separate address, as with a proxy. Measurements with and without hostile clients alternate, and a ratio
+compares two consecutive measurements.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _KEPT = 1e3
 
 
 def pairs_of(item: Item, torch: Any) -> list[Any]:
-    """Return the pairs of inputs with different answers at the last position.
+    """Return the pairs of inputs of the largest length with different answers at the last position.
 
     The list contains clean ids, corrupt ids, clean answers and corrupt answers.
     """
@@ -103,7 +103,10 @@ def _part(name: str) -> str:
 
 
 def average_precision(item: Item, found: dict[tuple[str, str], float]) -> float | None:
-    """Return the average precision of the scores of edges, without edges of positions only."""
+    """Return the average precision of the scores of edges, or None if it is undefined.
+
+    Edges that only position embeddings explain are not counted.
+    """
     truth = item.truth
     only_places = {(EMBED, r) for w, r in truth.edges if w == PLACES} - set(truth.edges)
     candidates = [edge for edge in truth.candidates if edge[0] != PLACES and edge not in only_places]

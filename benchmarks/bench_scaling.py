@@ -10,9 +10,10 @@ model.
   with ``backend="locum"``, and compared with eager execution.
 
 All kinds of work alternate in every round. Times are medians, and ratios are medians over the rounds
-with quartiles. Memory is the peak in addition to the inputs. A slope is fitted to the logarithms at the
-three largest sizes. The value "step" is the largest growth between two of these sizes, relative to the
-growth that the slope predicts.
+with quartiles. Memory is the peak of the Python memory for sequences. For U and layers, it is the
+memory that a first run adds to a process after a smaller run. A slope is fitted to the logarithms at
+the three largest sizes. The value "step" is the largest growth between two of these sizes, relative to
+the growth that the slope predicts.
 
     python benchmarks/bench_scaling.py                                  # writes charts to build/scaling
     python benchmarks/bench_scaling.py --json > benchmarks/scaling.json

@@ -1,4 +1,4 @@
-"""Specialise U to random T's, and measure the errors relative to T and the sizes of the networks."""
+"""Specialise U to random T's, and measure the differences from T(X) and the sizes of the networks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compare U and its plan with the same formula written in PyTorch: time, overhead and memory.
 
-The measurements alternate in one process. Each round measures the direct expression, the plan, ``U(T,
-X)`` with all its checks, and the direct expression again. A ratio is the median over the rounds of the
+The measurements alternate in one process. Each round measures the direct expression twice, the plan,
+PyTorch's fused attention and, for one head, ``U(T, X)``. A ratio is the median over the rounds of the
 ratio of two times, with quartiles. The ratio of the two direct measurements is the control (A/A), which
 shows the noise.
 
@@ -44,7 +44,7 @@ def attention(x: Matrix, a: Matrix, v: Matrix) -> Matrix:
 
 
 def universal(heads: int, n: int, d: int, d_v: int) -> Matrix:
-    """Build the program of U for one head, or for several heads by the multi-head lemma."""
+    """Build the formula of U as a program for one head, or several heads by the multi-head lemma."""
     if heads == 1:
         x, a, v = concatenate(tokens, (n, d), (d, d), (d, d_v))
         return attention(x, a, v)
@@ -146,7 +146,10 @@ def overhead() -> float:
 
 
 def peak(case: str, several: bool, device: str, planned: bool) -> float | None:
-    """Return the memory of a run in addition to its matrices, in MB, measured in a separate process."""
+    """Return the memory of a run in float32 in addition to its matrices, in MB, or None if unknown.
+
+    The memory is measured in a separate process.
+    """
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_peak, (case, several, device, planned))

@@ -3,7 +3,7 @@ InterpBench.
 
 The everyday programs are defined in this repository. The other programs are read from checkouts of
 their repositories (``tech-srl/RASP``, ``FlyingPumba/InterpBench`` and ``google-deepmind/tracr``). This
-repository contains only their names.
+repository contains only names, expressions and vocabularies of Weiss's programs.
 """
 
 from __future__ import annotations
@@ -185,9 +185,10 @@ def interpbench(checkout: Path, tracr: Path) -> Iterator[Case]:
 
 
 def make_importable(*checkouts: Path) -> None:
-    """Add checkouts to the import path, and replace packages that are not installed.
+    """Add checkouts to the import path, and replace packages that cannot be imported.
 
-    The replaced packages are for logging and for JAX.
+    If absl is not installed, it is replaced by ``logging``. If JAX is not installed, the package
+    ``tracr.compiler``, which imports JAX, is replaced.
     """
     for folder in checkouts:
         if str(folder) not in sys.path:

@@ -5,9 +5,9 @@ width of the residual stream and the hidden units. The network is run as Tracr d
 (``SeriesWithResiduals.apply``), and its outputs are compared with Tracr's evaluation of the program.
 JAX is not required, because Tracr uses JAX only after the weights have been computed.
 
-Programs of InterpBench are written for Tracr. Other programs are translated to the smallest equivalent
-that Tracr accepts. Elementwise operations on one s-op become one ``Map``, elementwise operations on two
-s-ops become one ``SequenceMap``, and a selector becomes one predicate. Several s-ops on one side of a
+Programs of InterpBench are written for Tracr. Other programs are translated to as few operations as
+possible. Elementwise operations on one s-op become one ``Map``, elementwise operations on two s-ops
+become one ``SequenceMap``, and a selector becomes one predicate. Several s-ops on one side of a
 selector are tuples. Means are numerical where Tracr allows it, and ``best`` has no translation.
 """
 
@@ -166,7 +166,10 @@ class Translation:
         return rasp.Aggregate(selector, self.sop(values), default=None)
 
     def possible(self, node: Node) -> set[Any] | None:
-        """Return the possible values of an s-op, or None if they are unknown or too many."""
+        """Return the possible values of an s-op, or None if they are unknown or too many.
+
+        For ``aggregate``, these are the values of single keys and the default.
+        """
         bases = self.bases(node)
         sets: list[Iterable[Any]] = []
         for base in bases:

@@ -7,7 +7,7 @@ the norm is set to the constant standard deviation, so that the norm returns x. 
 reads (x − (−x))/2, in which the rounding error of the mean cancels, because it is the same in both
 halves.
 
-The error is proportional to |x|²/C², so only small numbers are possible in float32.
+The relative error of x is proportional to |x|²/C².
 """
 
 import dataclasses

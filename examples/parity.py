@@ -1,6 +1,7 @@
 """Recognise PARITY by two U's in series, which run the softmax encoder of Chiang and Cholak.
 
-No single layer of hard attention recognises PARITY, but two softmax layers do, and U simulates both.
+No encoder with unique hard attention recognises PARITY, but this encoder with two softmax layers does.
+The script also runs k-PARITY and Match₂ on U.
 """
 
 from __future__ import annotations

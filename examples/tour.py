@@ -1,4 +1,4 @@
-"""Show the main features of Locum in one minute (``make demo``).
+"""Show programs in Python and RASP text, their heads, families and exact arithmetic (``make demo``).
 
 Only the core dependencies are required.
 """

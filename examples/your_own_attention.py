@@ -1,6 +1,6 @@
-"""Run your own attention matrices on U: one U returns T(X) for every T.
+"""Run your own attention matrices on U: one U returns T(X) for several layers T of one order.
 
-If PyTorch is installed, U also runs an ``nn.MultiheadAttention``.
+If PyTorch is installed, a second U runs an ``nn.MultiheadAttention``.
 """
 
 from __future__ import annotations

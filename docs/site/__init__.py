@@ -1,5 +1,6 @@
 """Build the documentation site: ``python -m docs.site`` (``make docs``) writes it to build/docs.
 
-The site contains the pages of docs/, generated pages (items of the paper, API, commands, limits), and the
-notebooks with their outputs. ``contents.py`` defines the order of the pages.
+The site contains a home page, the README, CONTRIBUTING and CHANGELOG, the pages of docs/, generated pages
+(such as the items of the paper, the API and the commands), and the notebooks with their outputs.
+``contents.py`` defines the order of the pages.
 """

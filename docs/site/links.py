@@ -1,6 +1,7 @@
 """Check the links of the built pages.
 
-Linked files and anchors must exist, and a page may load only files of the site.
+Linked files, and linked anchors of HTML pages, must exist. A page may load only files of the site and
+``data:`` addresses.
 """
 
 from __future__ import annotations

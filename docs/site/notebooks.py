@@ -1,7 +1,7 @@
 """Run notebooks in the percent format, and write them as pages and as executed ``.ipynb`` files.
 
 A cell begins with ``# %%``. A text cell begins with ``# %% [markdown]``, and each of its lines begins
-with ``# ``. The outputs of a cell are its printed text, the SVG files that it writes, and the figure
+with ``#``. The outputs of a cell are its printed text, the SVG files that it writes, and the figure
 that is its last expression.
 
 ``python -m docs.site.notebooks NAME FOLDER`` runs a notebook in a folder. ``python -m

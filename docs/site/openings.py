@@ -1,8 +1,9 @@
 """Define the state of the playground that the link on the page of each item of the paper opens.
 
-For an item with a listing, the link opens the printed text. For a construction without a listing, it
-opens RASP text with an example. For an item about U, it opens the playground's page for U if that page
-supports the kind of T. Otherwise it opens U as a program on ⟨T, X⟩.
+For an item with listings, the link opens the last listing, which is the corrected text if there is one.
+For a construction without a listing, it opens RASP text with an example. For an item about U, it opens
+the playground's page for U if that page supports the kind of T. Otherwise it opens U as a program on
+⟨T, X⟩. For the item on languages, it opens a program for k-PARITY.
 
 >>> from locum.paper.items import ITEMS
 >>> opening(ITEMS["hard-attention"]).state["u"]["temperature"]

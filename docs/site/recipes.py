@@ -1,8 +1,8 @@
 """Write a page for each item of the paper, and an index of these pages.
 
-A page contains the claim of the paper, the formula, a figure, RASP text, Python code, the numbers of
-heads by layer, proofs, errata and a link to the playground. ``snippets.py`` contains the Python code,
-and the other parts are generated.
+A page contains the claim of the paper, Python code and a link to the playground. If they exist, it also
+contains the formula, a figure, RASP text, the numbers of heads by layer, proofs and errata.
+``snippets.py`` contains the Python code, and the other parts are generated.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def index(findings: dict[str, Finding]) -> str:
     tree = "\n".join(findings)
     return f"""# Recipes: the items of the paper as programs
 
-Use these pages to run each item of the paper. A page contains the formula of the item, a figure, RASP text, Python code, the heads in each
-layer, proofs and errata.
+Use these pages to run each item of the paper. A page contains Python code and, if they exist, the formula of the item, a figure, RASP text,
+the heads in each layer, proofs and errata.
 
 | item of the paper | operation | verdict | errata |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""Write the reference pages: the API from docstrings, the library of RASP text, and the limits."""
+"""Write the reference pages: the API from docstrings, commands, the library of RASP text, and limits."""
 
 from __future__ import annotations
 
@@ -228,8 +228,8 @@ def limits() -> str:
     )
     return f"""# Limits
 
-Use this page to look up the limits of Locum and their values. If an input exceeds a limit, Locum raises an error that names the limit. The
-only exception is `cells`: a larger selector is displayed in part. The values on this page are read from the code.
+Use this page to look up the limits of Locum and their values. If an input exceeds a limit on RASP text, Locum raises an error that names the
+limit, except for `cells`: a larger selector is displayed in part. The values in the tables are read from the code.
 
 ## Limits on RASP text
 
@@ -258,7 +258,8 @@ These limits apply to sessions, `locum run` and `locum repl` ([language referenc
 - **Compiler.** `locum.compile` raises `CompileError` if a program does not fit into a network
   ([supported programs](../compiler.md#supported-programs)). The outputs of a network may
   [differ from dense execution](../compiler.md#differences-from-dense-execution).
-- **Fast execution.** If there is no plan for a program, fast execution warns and uses dense execution ([execution](../execution.md)).
+- **Fast execution.** If neither a plan nor the structured tier supports a program, fast execution warns and uses dense execution, for up to
+  4,096 tokens ([execution](../execution.md)).
 - **Proofs.** A proof holds for all inputs of the given shapes. [Theorems in Coq](../proofs.md) hold for all shapes.
 - **Playground.** The limits of worker processes require Linux or macOS.
 - **Python.** Locum requires Python 3.11 or newer.

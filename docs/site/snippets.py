@@ -1,4 +1,4 @@
-"""Define the Python code on the page of each item of the paper; the code also asserts its results."""
+"""Define the Python code on the page of each item of the paper; most of the code asserts its results."""
 
 from __future__ import annotations
 

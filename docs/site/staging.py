@@ -1,4 +1,4 @@
-"""Copy the sources of the site to a folder: the pages of docs/, the home page, and generated pages.
+"""Copy the sources of the site to a folder: home page, README, pages of docs/, and generated pages.
 
 The folder has the structure of the repository, so relative links between pages remain valid.
 """
@@ -14,7 +14,7 @@ from docs.site.contents import CARDS, DOCS, ROOT, SECTIONS, Card
 
 #: Links to files of the repository that are not pages. The site contains copies of these files.
 LINK = re.compile(r"\]\(((?:\.\./)*[\w./-]+\.(?!md\b)\w+)\)")
-#: Titles in the sidebar for pages outside of docs/, by the name of the page.
+#: Titles in the sidebar for files in the root of the repository, by the name of the file.
 ROOT_PAGES = {"README": "README", "CONTRIBUTING": "Contributing", "CHANGELOG": "Changelog"}
 
 

@@ -90,7 +90,8 @@ def description(row: Row) -> str:
 def decomposed() -> list[str]:
     """Return the names of the ATen operations that the backend lets PyTorch decompose.
 
-    Composite operations, which PyTorch always decomposes, are omitted.
+    Operations that mutate an argument, and composite operations, which PyTorch always decomposes, are
+    omitted.
     """
     return [
         overload.overloadpacket.__name__

@@ -171,7 +171,14 @@ def _table() -> dict[str, Operation]:
         # Elementwise arithmetic.
         Operation("add", "arithmetic", (_S, _S), _S, "a + b; strings are concatenated", symbol="+"),
         Operation("subtract", "arithmetic", (_S, _S), _S, "a − b", symbol="-"),
-        Operation("multiply", "arithmetic", (_S, _S), _S, "a · b", symbol="*"),
+        Operation(
+            "multiply",
+            "arithmetic",
+            (_S, _S),
+            _S,
+            "a · b; a string times n is repeated n times",
+            symbol="*",
+        ),
         Operation("divide", "arithmetic", (_S, _S), _S, "a / b, as true division", symbol="/"),
         Operation("modulo", "arithmetic", (_S, _S), _S, "a − b·⌊a / b⌋", symbol="%"),
         Operation("floor_divide", "arithmetic", (_S, _S), _S, "⌊a / b⌋", symbol="//"),
