@@ -8,8 +8,9 @@ also work for every order (``elimination.py``).
 
 A singular matrix has no inverse. With the recipes cofactor, paper and gauss-jordan, a matrix counts as
 singular if its determinant or a pivot is at most ``tolerance`` times the size of its terms. (For
-cofactor and paper, this size is the permanent of |A|.) The division then raises an error. With
-``tolerance=0``, only 0 counts as 0. With the iterative recipes, ``tolerance`` bounds the residual. The
+cofactor and paper, this size is the permanent of |A|.) The division by 0 then raises an error, except
+for PyTorch tensors with the fast executor, where it is infinite or NaN. With ``tolerance=0``, only 0
+counts as 0. With the iterative recipes, ``tolerance`` bounds the residual. The
 tolerance is part of the program, also in exact arithmetic.
 
 >>> from locum import tokens

@@ -1,7 +1,7 @@
 """Load the program of a command: RASP, another dialect, JSON, or a listing or example by name.
 
-The suffix of a file determines its language: .crasp or .cr, .brasp, .ltl, .fo, or .json for a graph.
-Other files, such as .rasp files, contain RASP.
+The suffix of a file determines its language: .crasp or .cr, .brasp, .ltl, .fo, .subleq, .fleq and
+.counter, or .json for a graph. Other files, such as .rasp files, contain RASP.
 """
 
 from __future__ import annotations
