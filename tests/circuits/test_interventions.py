@@ -13,8 +13,13 @@ import torch
 import locum
 from locum.errors import InputError
 from locum.experiments.circuits import alignment, check_circuit
-from locum.experiments.circuits.patching import more_pairs_of, pairs_of
-from locum.experiments.circuits.patching import CompiledNetwork, Pairs, PathPatching
+from locum.experiments.circuits.patching import (
+    CompiledNetwork,
+    Pairs,
+    PathPatching,
+    more_pairs_of,
+    pairs_of,
+)
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
 from locum.rasp.everyday import EVERYDAY

@@ -302,7 +302,11 @@ def _inputs(
     lengths = range(shortest, longest + 1)
     complete = sum(len(tokens) ** length for length in lengths) <= most
     # A sample contains few lengths, and hence many pairs of each length.
-    chosen = lengths if complete else sorted({longest, max(shortest, longest - 1), min(longest, max(shortest, 2))})
+    chosen = (
+        lengths
+        if complete
+        else sorted({longest, max(shortest, longest - 1), min(longest, max(shortest, 2))})
+    )
     for length in chosen:
         if complete:
             yield [list(row) for row in product(tokens, repeat=length)], True
