@@ -13,7 +13,13 @@ import torch
 import locum
 from locum.errors import InputError
 from locum.experiments.circuits import alignment, check_circuit
-from locum.experiments.circuits.patching import CompiledNetwork, Pairs, PathPatching
+from locum.experiments.circuits.patching import (
+    CompiledNetwork,
+    Pairs,
+    PathPatching,
+    more_pairs_of,
+    pairs_of,
+)
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
 from locum.rasp.everyday import EVERYDAY
@@ -193,6 +199,12 @@ def test_of_edges_that_stand_in_for_each_other_one_is_necessary() -> None:
     circuit = check_circuit(model)
     assert circuit.checked["complete"]
     assert check_circuit(model, most=20, seed=3).checked["complete"]
+
+
+def test_sampled_inputs_have_no_length_that_the_network_rejects() -> None:
+    model = locum.compile(locum.tokens + 1, length=1, vocabulary=range(5), **UNITS)
+    for pairs in (*pairs_of(model, 3), *more_pairs_of(model, 3)):
+        assert {len(row) for row in (*pairs.clean, *pairs.other)} == {1}
 
 
 @pytest.mark.parametrize("name", ["most_frequent", "induction", "palindrome", "run_length", "reverse"])

@@ -4,7 +4,7 @@
 signal is replaced by its signal on another input, for many pairs of inputs. The edge is *necessary* if
 some output changes, either by this edge alone or together with other edges that are not necessary
 alone. The edge is *sufficient* if some output that differs between the two inputs becomes the output
-for the other input. The networks run without approximations.
+for the other input. Each test runs the patched network instead of estimating its output.
 
 >>> import locum
 >>> from locum import aggregate, select, indices, tokens
@@ -61,12 +61,12 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary
     alone, or only through the length of the input.
 
-    If the model accepts at most ``most`` inputs, all of them are used, and otherwise a sample of about
-    this size. ``checked`` states whether all inputs are used. First, each input is paired with two
-    other inputs. For each length, undecided edges are then tested on all pairs of these inputs, or on
-    2·``most`` random pairs. All inputs of one length have the same positions, so their
-    position embeddings are permuted in many ways instead. Signals that depend only on the length are
-    taken from an input of another length, if the network accepts several lengths.
+    If the model accepts at most ``most`` inputs, all of them are used, and otherwise random samples of
+    about this size. ``checked`` states whether all inputs are used. First, each input is paired with
+    two inputs of its length. If some edge is then undecided, the undecided edges of each length are
+    tested on all pairs of inputs, or on 2·``most`` random pairs. All inputs of one length have the same
+    positions, so their position embeddings are permuted in many ways instead. Signals that depend only
+    on the length are taken from an input of another length, if the network accepts several lengths.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
@@ -162,10 +162,11 @@ class Aligned:
 
 
 def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> tuple[Aligned, ...]:
-    """Return an :class:`Aligned` result for every s-op that nodes of the circuit compute.
+    """Return an :class:`Aligned` result for each s-op of the program that nodes of the circuit compute.
 
-    Each result counts the pairs on which the network and the program differ after the intervention. The
-    s-op of the output is included only if the network is correct on the clean inputs of the pairs.
+    Heads that represent a count by a fraction of attention are not included. Each result counts the
+    pairs on which the network and the program differ after the intervention. The s-op of the output is
+    included only if the network is correct on the clean inputs of the pairs.
     """
     circuit, root = model.circuit, model.program
     program = {name: n for n, name in fingerprints(root).items() if sort_of(n) is Sort.SOP}

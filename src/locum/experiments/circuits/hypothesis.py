@@ -12,9 +12,9 @@ answers.
   another input.
 
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
-about the mechanism. Heads are selected on one half of the inputs and measured on the other half. Probes
-are fitted on one half and evaluated at all layers on the other half. The layer of an intervention is
-selected on one half of the pairs and measured on the other half.
+about the mechanism, from a sample of at most 400 inputs. Heads are selected on one half of the sample
+and measured on the other half. Probes are fitted on one half and evaluated at all layers on the other
+half. The layer of an intervention is selected on one half of the pairs and measured on the other half.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from locum.torch.observed_model import Observation, ObservedModel
 
 Array = np.ndarray[Any, Any]
-#: Number of inputs per forward pass.
+#: Maximum number of inputs per forward pass.
 _BATCH = 256
 #: Maximum number of inputs on which residual streams and attention patterns are recorded.
 _OBSERVED = 400
@@ -181,8 +181,8 @@ def check_hypothesis(
 
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
     ``torch.nn.Module`` that maps token ids to logits. If ``text`` is true, each input is a string for
-    the ``tokenizer``. Otherwise, an input is a list of tokens of the program, or a mapping with
-    ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by
+    the ``tokenizer``. Otherwise, an input is a list or string of tokens of the program, or a mapping
+    with ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by
     ``vocabulary`` or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and
     ``suffix`` are ids around the tokens. By default, they are the ids that the tokenizer adds.
 
@@ -505,8 +505,8 @@ class _Mechanism:
         reads: dict[Node, bool] = {}
         for node in postorder(check.root):
             reads[node] = node.op == "tokens" or any(reads[part] for part in node.inputs)
-        #: S-ops that are probed and interchanged: the last ones that depend on the tokens. S-ops that
-        #: depend only on the position have the same values on all inputs, so they are omitted.
+        #: S-ops that are probed and interchanged: the last ones that depend on the tokens. Other s-ops
+        #: have the same values on all inputs of one length. They are omitted, and so are the tokens.
         self.sops = [n for n in nodes if sort_of(n) is Sort.SOP and n.inputs and reads[n]][
             -_MOST_PARTS:
         ]
@@ -614,7 +614,7 @@ class _Mechanism:
         return np.concatenate(rows)
 
     def probes(self) -> tuple[Probe, ...]:
-        """Fit linear probes for all s-ops on one half of the inputs, and evaluate them on the other
+        """Fit linear probes for ``sops`` on one half of the inputs, and evaluate them on the other
         half.
         """
         if not self._layers or not self._has_halves("probes"):
@@ -664,7 +664,9 @@ class _Mechanism:
     # Interventions ----------------------------------------------------------------------------------
 
     def interventions(self) -> tuple[Intervention, ...]:
-        """Replace each s-op by its value on another input, in the program and in the model."""
+        """Replace each s-op of ``sops`` by its value on another input, in the program and in the
+        model.
+        """
         if not self._layers or not self._has_halves("interventions"):
             return ()
         found = [self._interchanged(sop) for sop in self.sops]

@@ -149,8 +149,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        Inputs of other lengths are used if the source writes the same signals on the clean inputs and
-        on the other inputs of the pairs.
+        Inputs of other lengths, if given, are used if the source writes the same signals on the clean
+        inputs and on the other inputs of the pairs.
         """
         key = (path.source, path.slot)
         if key not in self._values:
@@ -221,7 +221,7 @@ class Pairs:
     positions: list[list[int]]
     #: For each pair, an input of another length, for signals that depend only on the length.
     elsewhere: list[list[Atom]] | None = None
-    #: Whether the clean inputs include all inputs of this length.
+    #: Whether the pairs are drawn from all inputs of this length, and not from a sample.
     complete: bool = False
 
 
@@ -246,9 +246,10 @@ def pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[P
 
 
 def more_pairs_of(model: CompiledTransformer, most: int, seed: int = 0) -> Iterator[Pairs]:
-    """Yield further pairs, one length at a time: all pairs of inputs of this length.
+    """Yield further pairs, one length at a time: all pairs of the inputs of this length.
 
-    If a length has more than 2·``most`` pairs, 2·``most`` random pairs are used instead.
+    If the model accepts more than ``most`` inputs, the inputs are a new random sample. If a length has
+    more than 2·``most`` pairs, 2·``most`` random pairs are used instead.
     """
     draw = random.Random(f"more {seed}")
     for inputs, complete in _inputs(model, most, draw):
@@ -292,13 +293,20 @@ def _tokens(model: CompiledTransformer) -> list[Atom]:
 def _inputs(
     model: CompiledTransformer, most: int, draw: random.Random
 ) -> Iterator[tuple[list[list[Atom]], bool]]:
-    """Yield the inputs of each length, and whether they are all inputs of this length."""
+    """Yield the inputs of each length, and whether they are all inputs of this length.
+
+    If there are more than ``most`` inputs in total, yield random inputs of at most three lengths.
+    """
     tokens = _tokens(model)
     shortest, longest = model.config.lengths
     lengths = range(shortest, longest + 1)
     complete = sum(len(tokens) ** length for length in lengths) <= most
     # A sample contains few lengths, and hence many pairs of each length.
-    chosen = lengths if complete else sorted({longest, max(shortest, longest - 1), max(shortest, 2)})
+    chosen = (
+        lengths
+        if complete
+        else sorted({longest, max(shortest, longest - 1), min(longest, max(shortest, 2))})
+    )
     for length in chosen:
         if complete:
             yield [list(row) for row in product(tokens, repeat=length)], True

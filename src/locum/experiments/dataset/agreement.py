@@ -55,7 +55,7 @@ class Inputs:
 
 
 def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random) -> Inputs:
-    """Return all inputs of these lengths, or a sample if there are too many.
+    """Return all inputs of these lengths, or a sample of up to four lengths if there are too many.
 
     The expected outputs are not computed.
     """
@@ -134,7 +134,8 @@ def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[A
 def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
     """Return the names of heads whose zero ablation changes no output noticeably.
 
-    A change of output y is noticeable if it exceeds ``tolerance``·(1 + abs(y)).
+    A change is noticeable if it exceeds ``tolerance``·(1 + abs(y)), where y is the output after the
+    ablation.
     """
     longest_first = batches[::-1]  # long inputs show most differences
     before = [network.answers(network.logits(ids)) for ids in longest_first]
@@ -172,8 +173,9 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
 
 
 def pairs_for(inputs: Inputs, draw: random.Random, most: int) -> list[dict[str, Any]]:
-    """Return ``most`` random pairs of inputs, if possible with different expected outputs."""
-    # Longer inputs distinguish more programs, so at least two of three pairs have the largest length.
+    """Return ``most`` random pairs of inputs, preferably with different expected outputs."""
+    # Longer inputs distinguish more programs, so of three consecutive pairs, at least two have the
+    # largest length.
     lengths = [length for length, rows in inputs.rows.items() if len(rows) > 1]
     pairs = []
     for number in range(most):

@@ -27,7 +27,7 @@ from locum.networks.transformer import load as load_model
 from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 from locum.networks.transformer.weights import Array
 
-#: Maximum size in bytes of a file of an item.
+#: Maximum size in bytes of a text or JSON file of an item that this module reads.
 _LIMIT = 2**26
 
 
@@ -84,12 +84,12 @@ class Item:
 
     @property
     def inputs(self) -> list[list[Any]]:
-        """Inputs of the item, as lists of tokens."""
+        """Example inputs of the item, as lists of tokens."""
         return list(self._examples["inputs"])
 
     @property
     def outputs(self) -> list[list[Any]]:
-        """Output of the program for each input."""
+        """Output of the program for each example input."""
         return list(self._examples["outputs"])
 
     @property

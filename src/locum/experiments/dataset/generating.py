@@ -4,10 +4,10 @@ Every candidate is a case of a sweep, so generation uses several processes and c
 choice depends on the order of the candidates, not on their time of creation. An interrupted and resumed
 dataset is therefore identical to an uninterrupted one.
 
-The order of the candidates depends only on the seed and, for trained networks, not even on the seed.
-Named programs come first: all programs in their first size, then all in their second size, and so on.
-Trained networks are ordered by their size instead. Random programs have 1 to 8 layers in turn, so
-each of these numbers of layers is about equally frequent among random programs.
+The order of the candidates depends only on the seed. Named programs come first: all programs in their
+first size, then all in their second size, and so on. For trained networks, named programs are ordered
+by the size of the network instead. Random programs have 1 to 8 layers in turn, so each of these numbers
+of layers is about equally frequent among random programs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from locum.networks.transformer.weights import HARD, SOFTMAX
 
 #: Default tiers.
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
-#: Maximum number of circuits of a dataset, and of waves of candidates.
+#: Maximum number of circuits of a dataset, and of waves of named or of random candidates.
 MOST, _WAVES = 100_000, 12
 #: Divisor for additional candidates: a wave contains 1/16 more candidates than are missing, since
 #: random programs are rarely rejected.
@@ -60,9 +60,9 @@ def generate(
 ) -> dict[str, Any]:
     """Write a dataset of ``size`` circuits, and return a summary.
 
-    Each circuit has an item for every tier among ``tiers`` that is possible for its network.
-    If the folder contains a dataset of any size, this dataset is continued. The seed, the tiers, the
-    options and the version of Locum must be the same.
+    Each circuit has an item for every tier among ``tiers`` that is possible for its network. If the
+    folder contains a dataset of any size, this dataset is extended or reduced to ``size`` circuits. The
+    seed, the tiers, the options and the version of Locum must be the same.
     """
     if not 1 <= size <= MOST:
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
@@ -237,7 +237,10 @@ def named_candidates(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def trained_candidates() -> Iterator[dict[str, Any]]:
-    """Yield settings of the named programs for which a small network can be trained, smallest first."""
+    """Yield settings of the named programs that can be aligned with a small network, smallest first.
+
+    The size of each program is the first possible pair of ``SIZES``.
+    """
     found = []
     for name, source in SOURCES.items():
         for length, tokens in SIZES:

@@ -2,7 +2,7 @@
 
 ``index.parquet`` contains a row for each item, with one type per column. ``index.jsonl`` contains the
 same rows. ``README.md`` is the data card, and ``croissant.json`` describes the files and columns
-(Croissant 1.0). ``SHA256SUMS`` contains the digest of every other file.
+(Croissant 1.0). ``SHA256SUMS`` contains the digest of every other file of the dataset.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COLUMNS: Mapping[str, tuple[type, str]] = {
     "true_heads": (int, "heads that are not decoys"),
     "hidden_units": (int, "relu units in all layers"),
     "d_model": (int, "axes of the residual stream"),
-    "slots": (int, "directions of the residual stream that the circuit names"),
+    "slots": (int, "rows of slots.safetensors"),
     "parameters": (int, "numbers in the weights"),
     "vocabulary": (int, "number of tokens in the vocabulary"),
     "shortest": (int, "length of the shortest input"),
@@ -264,7 +264,7 @@ checks all files.
 |---|---|
 {versions}
 
-The seed is {seed}. `SHA256SUMS` has the hash of every file.
+The seed is {seed}. `SHA256SUMS` has the hash of every other file.
 
 | SHA-256 | |
 |---|---|

@@ -2,7 +2,8 @@
 
 Tiers of a dataset transform such a network into another. Slots of the circuit are directions of
 the residual stream. Row s of ``directions`` is the vector that one unit of slot s adds to the stream.
-In a plain network, these directions are the axes.
+In a plain network, these directions are the axes. A trained network has no slots, and ``directions`` is
+one row of zeros.
 
 >>> import locum
 >>> program = locum.aggregate(locum.select(locum.indices, locum.indices - 1, "=="), locum.tokens, "-")

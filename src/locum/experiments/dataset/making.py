@@ -171,9 +171,10 @@ def _first_item(
     weights: WeightOptions,
     layers: int | None = None,
 ) -> dict[str, Any]:
-    """Write the item of the first blueprint that is not rejected, and return its rows.
+    """Write the item of the first blueprint that is not rejected, and return the result of
+    :func:`make`.
 
-    If all are rejected, or if the training of a network fails, return the last reason.
+    If all are rejected, or if the training of a network fails, the result contains the last reason.
     """
     reason = ""
     for blueprint in blueprints:
@@ -243,7 +244,7 @@ def _item(
 
 
 class TrainingFailedError(RejectedProgramError):
-    """An error that is raised if no training run produced an acceptable network."""
+    """An error that is raised if training produced no acceptable network."""
 
 
 def _trained_item(blueprint: Blueprint) -> Item:
@@ -320,7 +321,7 @@ def _answers_differ(blueprint: Blueprint) -> bool:
 
 
 def _identity(program: Node, blueprint: Blueprint, attention: str) -> str:
-    """Return a readable name of an item that includes a hash of its content."""
+    """Return a readable name of an item that includes a hash of its program and options."""
     what = [stable_hash(program), list(map(repr, blueprint.vocabulary)), blueprint.length, attention]
     digest = hashlib.sha256(json.dumps([*what, blueprint.causal, blueprint.fixed]).encode()).hexdigest()
     title = blueprint.name.rpartition("/")[2]
@@ -586,7 +587,7 @@ def split_of(shape: str) -> str:
 
 
 def problem_of_circuit(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first invalid setting and a description of the problem, or None.
+    """Return an invalid source, tier or size with a description of the problem, or None.
 
     >>> problem_of_circuit({"source": "random", "tiers": ["plain"], "layers": 9})
     ('layers', 'expected 1 to 8 for a random program, got 9')

@@ -8,7 +8,7 @@ Size(length=6, tokens=2)
 >>> sorted({source.family for source in SOURCES.values()})
 ['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
 
-:data:`TASKS` contains the tasks of published circuit benchmarks, each as an s-op. Tokens are letters
+:data:`TASKS` contains tasks of published circuit benchmarks with their programs. Tokens are letters
 (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
 
 >>> TASKS["has_duplicate"].program("abca")

@@ -9,7 +9,8 @@
 - ``heads``: ``{"id": "blocks.0.attn.head.1"}``; ``qkv``: ``{"id": "blocks.0.attn.head.1.q"}``.
 - ``slots``: ``{"direction": [0.0, 1.0, …]}``, directions of the residual stream.
 
-Scores below 10⁻⁶ of the largest score of a level count as 0, because they may be rounding errors. If
+Scores below 10⁻⁶ of the largest score of a level, both as absolute values, count as 0, because they may
+be rounding errors. If
 edges are given, missing lists of heads and of queries, keys and values are derived from them. Parts
 that are not listed have score 0. Unknown and repeated names are rejected.
 

@@ -8,8 +8,8 @@ network, the gradient is 0 at most edges. :func:`soften` makes two changes:
   is at most ``sharpness``. Keys with the next score then receive a weight of about e^−sharpness.
 - *Tables.* The hidden units of a circuit node that read one direction of the residual stream compute a
   function of one number. All inputs are known, so the values of this number are known. If there are few
-  values, a staircase through these values replaces the function. At each value, the staircase has a
-  tread whose slope is ``tread`` times the mean slope to the other values. Between two values, treads
+  values and no two are close, a staircase through them replaces the function. Each value has a tread
+  whose slope is ``tread`` times the mean slope to the other values. Between two values, treads
   cover half of the distance and the riser covers the other half.
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
@@ -37,7 +37,7 @@ from locum.networks.transformer.weights import Array
 _LARGE = 2.0**30
 #: Maximum number of values of a replaced table, and minimum distance between two values.
 _MOST, _CLOSEST = 120, 1e-3
-#: Scores that differ by less than this are equal.
+#: Scores that differ by at most this are equal.
 TIE = 1e-3
 #: Minimum distance of the input of a unit from its kink, relative to the lengths of stream and weights.
 _KINK = 1e-12
@@ -122,8 +122,8 @@ def attention_gaps(labelled: Labelled, batches: Sequence[Array], tie: float = TI
     """Return, for each attention layer, the smallest gap between the largest and the next score of each
     head.
 
-    The minimum is over all queries and inputs. Scores that differ by less than ``tie`` are equal. The
-    gap is infinite for a head whose scores are always equal.
+    The minimum is over all queries and inputs. Scores that differ by at most ``tie`` are equal. The gap
+    is infinite for a head whose scores are always equal.
     """
     gaps: dict[str, Array] = {}
     network, read = labelled.network, {}
@@ -218,7 +218,7 @@ class _Tables:
         return list(found.values())
 
     def _table(self, units: Sequence[int]) -> tuple[Array, Array] | None:
-        """Return the values that units read on all inputs, and the outputs of the units.
+        """Return the distinct values that units read on all inputs, and the outputs of the units.
 
         The values are in the scale of the first unit. The result is None if the units are not replaced.
         """

@@ -8,9 +8,9 @@
 - ``decoys``: additional heads and hidden units that are not part of the circuit.
 - ``normed``: softer heads and tables (:mod:`~locum.experiments.dataset.softening`), then a layer norm
   before each sublayer and before the unembedding. The residual stream is mirrored, so that its mean is
-  0. A constant direction of the stream limits changes of the variance.
+  0. A constant direction of the stream limits changes of the variance. Weight norms are balanced.
 - ``realistic``: softer heads and tables, decoys, superposition, layer norms in a random basis, and
-  weights of similar magnitudes. :class:`WeightOptions` defines the options.
+  balanced weight norms. :class:`WeightOptions` defines the options of these two tiers.
 
 Each transformation maps a :class:`Labelled` network to another network. Most transformations use a
 random generator. Only softmax heads can be rotated, because hard heads require exact ties.
@@ -221,7 +221,7 @@ def measure_weights(labelled: Labelled, batches: Batches, tie: float) -> dict[st
     """Return statistics in which compiled weights differ from trained weights: sizes, norms, score
     gaps.
 
-    Scores that differ by less than ``tie`` are equal.
+    Scores that differ by at most ``tie`` are equal.
     """
     gammas = [
         t[0] for name, t in labelled.tensors.items() if ".ln" in f".{name}" and name.endswith(".w")
@@ -416,7 +416,7 @@ DECOY = "decoy"
 
 
 def with_decoys(labelled: Labelled, generator: np.random.Generator) -> Labelled:
-    """Return the network with one or two decoy heads, and some decoy units, added to every layer."""
+    """Return the network with one or two decoy heads, and six decoy units, added to every layer."""
     return _Adding(labelled, generator).added()
 
 

@@ -1,11 +1,11 @@
 """Align a program with a transformer to be trained, by assigning s-ops to components.
 
-An aggregate or a selector width is assigned to a head, in the first layer for which its inputs are
-available. Counts, and elementwise functions of head outputs, are assigned to the feed-forward after the
-last of these heads. For a count, a head outputs a fraction of attention, from which hidden units
-compute the number. A feed-forward is assigned only results that a head or the unembedding reads.
-Functions of the token alone, or of the position alone, are embeddings. All other heads and
-feed-forwards are outside of the circuit.
+An aggregate or a selector width that depends on tokens is assigned to a head, in the first layer for
+which its inputs are available. Functions of the token alone, or of the position alone, are embeddings.
+Counts and all other elementwise functions are assigned to the first possible feed-forward. For a count,
+a head outputs a fraction of attention, from which hidden units compute the number. A feed-forward is
+assigned only results that a head or the unembedding reads. All other heads and feed-forwards are
+outside of the circuit.
 
 >>> from locum import aggregate, indices, select, tokens
 >>> previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")

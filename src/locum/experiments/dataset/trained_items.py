@@ -101,7 +101,9 @@ def _weights(tensors: Mapping[str, Array], alignment: Alignment) -> Weights:
 
 
 def _nodes(alignment: Alignment, weights: Weights) -> tuple[CircuitNode, ...]:
-    """Return circuit nodes for all components of a trained network, with their s-ops."""
+    """Return circuit nodes for all components of a trained network, with the s-op of each aligned
+    component.
+    """
     known = fingerprints(alignment.program)
     held = {part.name: part for part in alignment.components}
 

@@ -2,8 +2,8 @@
 
 ``python verify.py FOLDER`` checks the digest of every file (``SHA256SUMS``), runs every network on its
 inputs in float64, and compares the outputs with the expected outputs. The script prints the errors, at
-most three for each network. The exit code is 0 if everything is correct, 1 if there are errors, and 2
-if the folder is not a dataset.
+most three for the outputs of each network. The exit code is 0 if everything is correct, 1 if there are
+errors, and 2 if the folder is not a dataset.
 
 ``config.json`` and ``model.safetensors`` of an item define a network. Token and position embeddings are
 added. Every layer adds the output of its heads (average-hard or softmax, scores q·k without scaling),
@@ -96,14 +96,14 @@ class Network:
     def projected(self, layer: int, letter: str, read: Any) -> Any:
         """Return the queries, keys or values of the heads of a layer, [batch, position, head, d_head].
 
-        ``letter`` is Q, K or V, and ``read`` is the input of the layer.
+        ``letter`` is Q, K or V, and ``read`` is the input of the attention, after the layer norm.
         """
         weight = self.tensors[f"blocks.{layer}.attn.W_{letter}"]
         bias = self.tensors[f"blocks.{layer}.attn.b_{letter}"]
         return np.swapaxes(read[:, None] @ weight, 1, 2) + bias
 
     def attended(self, layer: int, q: Any, k: Any, v: Any) -> Any:
-        """Return the output of each head, [batch, position, head, d_head]."""
+        """Return the weighted mean of the values for each head, [batch, position, head, d_head]."""
         scores = np.swapaxes(q, 1, 2) @ np.transpose(k, (0, 2, 3, 1))
         if self.config.get("causal"):
             ahead = np.triu(np.ones(scores.shape[-2:], bool), 1)
@@ -262,7 +262,9 @@ def is_listed(path: Path) -> bool:
 
 
 def check_sums(folder: Path, sums: dict[str, str]) -> list[str]:
-    """Return an error message for each file that is missing, changed or not listed."""
+    """Return an error message for each file that is missing, changed, not listed, or listed outside of
+    the dataset.
+    """
     wrong = []
     for name, digest in sums.items():
         path = folder / name
@@ -279,7 +281,10 @@ def check_sums(folder: Path, sums: dict[str, str]) -> list[str]:
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """Return a summary of all checks, with a list of errors: at most three for each network."""
+    """Return a summary of all checks, with a list of errors.
+
+    The list contains each error of a file, and at most three errors for the answers of each network.
+    """
     sums = listed(folder)
     wrong = check_sums(folder, sums)
     items = sorted({str(Path(name).parent) for name in sums if name.endswith("/model.safetensors")})

@@ -133,9 +133,9 @@ def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Con
         return np.asarray(outputs.reshape(len(inputs), -1))
 
     def smaller(inputs: Numbers) -> Numbers:
-        """Set all numbers to 0, except one column of X and one entry of A and of V.
+        """Return a copy in which all numbers are 0, except one column of X and one entry of A and of V.
 
-        The result corresponds to an input of order (n, 1, 1).
+        The copy corresponds to an input of order (n, 1, 1).
         """
         kept = np.zeros_like(inputs)
         for name, (rows, columns) in {"X": (n, 1), "A": (1, 1), "V": (1, 1)}.items():
@@ -179,9 +179,9 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 
     For position j and N positions, the kinds are:
 
-    - ``squares``: (2j, −1)·(j, j²), as compiled for an equality;
+    - ``squares``: query (2j, −1) and key (j, j²), as compiled for an equality;
     - ``one-hot``: N numbers;
-    - ``bits``: the ⌈log₂ N⌉ binary digits of j as ±1.
+    - ``bits``: the ⌈log₂ N⌉ binary digits of j, as ±1 in keys and ±½ in queries.
 
     The largest score exceeds the other scores by at least 1.
 
@@ -205,9 +205,9 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 def _fetch(kind: str, count: int, beta: float) -> Construction:
     """Return a construction with one head that reverses a sequence of ``count`` tokens.
 
-    Position i reads the token of position N − 1 − i. The network has the configuration of the compiled
-    network, but other weights, which contain the keys of this kind. Its slots are the token, the
-    answer, the queries and the keys.
+    Position i reads the token of position N − 1 − i. The network has other weights than the compiled
+    network, which contain the keys of this kind. Its slots are the token, the answer, the queries and
+    the keys. The other settings are the same as in the compiled network.
     """
     program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
     compiled = compile_program(

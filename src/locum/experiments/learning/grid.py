@@ -1,4 +1,4 @@
-"""Define the groups of training runs, where each run covers several noise levels and seeds."""
+"""Define the groups of training runs, where one run can cover several noise levels and seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Settings = dict[str, Any]
 
 
 def problem_of(settings: Settings) -> tuple[str, str] | None:
-    """Return the first invalid setting and a description of the problem, or None.
+    """Return an invalid order, device, ``sigmas`` or ``inputs`` with a description of the problem, or
+    None.
 
     >>> problem_of({"task": "U", "order": [2, 2], "device": "cpu", "sigmas": [0.1], "curve": []})
     ('order', 'expected n, d and d_v of U, such as [2, 1, 1], got [2, 2]')
@@ -29,7 +30,7 @@ def problem_of(settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-#: Smallest order of U whose softmax has more than one key.
+#: Settings for the smallest order of U whose softmax has more than one key.
 SMALL: Settings = {"task": "U", "order": [2, 1, 1], "steps": 150, "batch": 16}
 SIGMAS = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
 LARGE_SIGMAS = [1e-2, 3e-2, 1e-1, 3e-1]
@@ -155,8 +156,8 @@ def orders() -> list[Settings]:
 def orders_all() -> list[Settings]:
     """Return runs that train all weights of U for several orders, balanced or not.
 
-    For order (4, 4, 4) and larger orders, the largest weights are the squares of positions, and
-    balancing does not change them.
+    Orders (4, 4, 4) and (8, 4, 4) have no balanced runs, because balancing does not change the weights
+    of these networks.
     """
     return [
         {**ON_GPU, "order": order, "rate": rate, "balanced": balanced}

@@ -9,7 +9,7 @@ Only the settings ``task`` and, for U, ``order`` are required:
 - ``sigmas``: the noise levels σ, where a weight w of the construction becomes w·(1 + σ·N(0, 1));
 - ``trainable``: train ``all`` weights, or only the ``nonzeros`` or ``zeros`` of the construction;
 - ``optimiser``, and the learning rate ``rate``, which decays linearly to 0 unless ``decay`` is False;
-- ``relative``: make learning rates proportional to the weights of the construction;
+- ``relative``: make learning rates proportional to the absolute weights of the construction;
 - ``anneal``: the initial factor of the scores of heads that approximate hard heads, which grows to 1
   during the first half of the steps;
 - ``inputs``: ``whole`` for inputs of the full order, or ``smaller`` for inputs of a smaller order that
@@ -107,7 +107,8 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def device_named(name: str) -> torch.device:
-    """Return the PyTorch device with this name; raise ``InputError`` if it is not available.
+    """Return the PyTorch device with this name; raise ``InputError`` unless it is the CPU or an
+    available GPU.
 
     >>> device_named("cpu")
     device(type='cpu')
@@ -126,7 +127,7 @@ def device_named(name: str) -> torch.device:
 
 
 def _together(network: Network, device: torch.device, positions: int, batch: int) -> int:
-    """Return the number of networks whose activations fit in memory at the same time."""
+    """Return the number of networks to run at the same time, so that activations fit in memory."""
     return max(1, _MOST_NUMBERS[device.type] // (batch * network.numbers(positions)))
 
 

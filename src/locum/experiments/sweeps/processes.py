@@ -42,7 +42,7 @@ class Worker(WorkerProcess):
         super().__init__("locum.experiments.sweeps.sweep_worker")
 
     def compute(self, case: Case, limit: float | None = None) -> Result | None:
-        """Return the result of a case, computed within ``limit`` seconds.
+        """Return the result of a case; after ``limit`` seconds, its outcome is "time limit".
 
         Return None if the process ended before it started the case.
         """

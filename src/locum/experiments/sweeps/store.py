@@ -80,7 +80,9 @@ def _refusal(path: str | Path, number: int, reason: str) -> str:
 
 
 class Store:
-    """The file to which a sweep appends its results, locked until it is closed."""
+    """The file to which a sweep appends its results, locked until it is closed if the system has file
+    locks.
+    """
 
     def __init__(self, path: str | Path) -> None:
         check_target(path)
@@ -159,7 +161,7 @@ class Store:
         )
 
     def append(self, result: Result) -> None:
-        """Append a result as a complete line; if this fails, the file is not changed."""
+        """Append a result as a complete line; if writing fails, remove the incomplete line."""
         self.check()
         line = result.line()
         self._write(line)

@@ -54,8 +54,9 @@ def key_of(kind: str, settings: Mapping[str, Any], locum: Any, revision: Any) ->
 
 
 class Case:
-    """A case of a sweep: a kind of case with complete and valid settings. Equal cases have equal
-    keys.
+    """A case of a sweep: its kind and its settings, checked and with default values filled in.
+
+    Equal cases have equal keys.
     """
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
@@ -116,7 +117,7 @@ def part(cases: Iterable[Case], shard: tuple[int, int]) -> list[Case]:
 
 
 def trial(seed: int, seconds: float, ends: str) -> dict[str, Any]:
-    """Wait, then return a result with a random number, or fail in the way that ``ends`` specifies.
+    """Wait, then return a result with a random number, or end in the way that ``ends`` specifies.
 
     >>> trial(1, 0.0, "done") == trial(1, 0.0, "done")
     True
@@ -188,12 +189,12 @@ class Result:
     kind: str
     settings: Mapping[str, Any]
     outcome: str
-    #: Dictionary returned by the kind's function, without ``hashes`` and ``timings``. For a case that
-    #: returned none, the reason of the error or the time limit.
+    #: Dictionary returned by the kind's function, without ``hashes`` and ``timings``. For the outcomes
+    #: "error" and "time limit", the reason of the error or the time limit.
     result: Mapping[str, Any]
     seconds: float
-    #: Versions of Locum, of the kind ("revision"), of the source code ("code"), of Python and of
-    #: packages.
+    #: Versions of Locum and of the kind ("revision") and, if known, of the source code ("code"), of
+    #: Python and of packages.
     versions: Mapping[str, Any]
     #: Hashes of the programs, weights or data of the case.
     hashes: Mapping[str, str] = field(default_factory=dict)

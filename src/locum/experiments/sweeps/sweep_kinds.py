@@ -1,7 +1,7 @@
 """Define the kinds of cases that a sweep can run: their functions and settings.
 
-The table is closed: a specification contains the name of a kind, never the name of a module. This
-module imports no function of a kind; worker processes import them. A function receives the
+The table is closed: a specification contains the name of a kind, never the name of a module. The
+functions of a kind are imported when they are needed (:func:`resolve`). A function receives the
 settings of a case as keyword arguments and returns a JSON-compatible dictionary. Three keys of this
 dictionary have a special meaning. A case whose ``holds`` is false has *failed*. The ``hashes`` of
 programs, weights and data, and the ``timings`` in seconds, become separate fields of the result.

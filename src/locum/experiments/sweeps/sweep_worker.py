@@ -60,11 +60,16 @@ def _where(error: Exception) -> list[str]:
 
 
 def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
-    """Load the function of the case in a request, and return a function that computes the answer."""
+    """Load the function of the case in a request, and return a function that computes the answer.
+
+    If loading fails, the answer has the outcome "error".
+    """
     request = json.loads(line)
     versions: dict[str, Any] = {"locum": __version__, "revision": 0}
     try:
-        case, kind = Case(request["kind"], request["settings"]), kind_named(request["kind"])
+        kind = kind_named(request["kind"])
+        versions["revision"] = kind.revision
+        case = Case(request["kind"], request["settings"])
         versions = versions_of(kind)
         if case.key != request["key"]:
             raise LocumError(f"the worker has another version of Locum: {versions}")

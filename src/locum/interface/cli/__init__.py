@@ -1,1 +1,1 @@
-"""Define the commands of ``locum``, with one module for each command."""
+"""Define the commands of ``locum``: a module for each command, and modules that commands share."""

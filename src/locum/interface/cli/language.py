@@ -82,7 +82,7 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
 
 
 def _find_named(name: str, options: Mapping[str, Any]) -> NamedLanguage:
-    """Return a named language, which has its own alphabet."""
+    """Return a named language; raise ``InputError`` if ``options`` contain an alphabet."""
     from locum.languages.automata import show_alphabet
     from locum.languages.language_catalogue import find
 
@@ -117,7 +117,9 @@ _LAYERS_LENGTH = 8
 
 
 def _size(program: Recogniser) -> dict[str, int | None]:
-    """Return the depth of a C-RASP program, and the number of layers of its compiled network."""
+    """Return the depth of a C-RASP program and the number of layers of its compiled network, or None
+    for each unknown number.
+    """
     from locum.errors import CompileError
     from locum.languages.counting import depth
 

@@ -26,7 +26,7 @@ RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 NORMS = ("none", "post", "pre")
 DTYPES = ("float64", "float32")
-#: Words that are read as JSON values, not as plain text.
+#: Words that could be mistaken for JSON values, and are therefore not read as plain text.
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 

@@ -146,7 +146,9 @@ def is_quiet() -> bool:
 
 @contextmanager
 def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
-    """Show a progress line for the command, on a terminal and outside of dialogues."""
+    """Show a progress line for the command, on a terminal, without ``--json`` and outside of
+    dialogues.
+    """
     name = next(iter(arguments), "")
     if name in ("repl", "playground") or "--json" in arguments or not sys.stderr.isatty():
         yield

@@ -1,7 +1,7 @@
 """Read RASP statements and show their values on an example.
 
 In a terminal, the REPL provides colours, completion, history and multi-line editing. Input from a pipe
-or file is executed line by line. The output then equals the output of Weiss's REPL, including prompts,
+or file is executed line by line. The output then has the format of Weiss's REPL, including prompts,
 after a banner line.
 """
 

@@ -147,7 +147,9 @@ def _write(path: Path, content: Content) -> None:
 
 
 def _check_targets(context: click.Context) -> None:
-    """Raise an error before the command runs if an output file is an input or cannot be written."""
+    """Raise an error before the command runs if an output file is an input, cannot be written, or has
+    an unsupported suffix.
+    """
     inputs: list[Path] = []
     targets: list[tuple[str, OutputFile, Path]] = []
     for parameter in context.command.params:

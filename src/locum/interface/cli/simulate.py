@@ -98,7 +98,9 @@ def command(output: Path | None, certify: bool, dtype: str | None, **options: An
 
 
 def _certify(simulation: Simulation, dtype: str) -> Report:
-    """Certify error bounds by ball arithmetic, and compare them with the error of one execution."""
+    """Certify error bounds by ball arithmetic; for float64, compare them with the error of one
+    execution.
+    """
     import numpy as np
 
     from locum.interface.cli.archives import arrays_of, known_arrays, module_of

@@ -1,8 +1,8 @@
 """Run a pretrained model of the transformers library on U, and compare it with eager execution.
 
 FOLDER contains a configuration, a tokenizer and weights as safetensors. The texts run as one batch, and
-the model as one RASP program. With --generate, the model continues the texts as prompts. The exit code
-is 1 if the results differ.
+a forward pass is one RASP program. With --generate, the model continues the texts as prompts. The exit
+code is 1 if the results differ.
 """
 
 from __future__ import annotations

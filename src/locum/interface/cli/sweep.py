@@ -51,7 +51,7 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
     "--shard",
     callback=_read_shard,
     metavar="K/N",
-    help="Run only the K-th of N equal parts of the cases.",
+    help="Run only the K-th of N parts of the cases.",
 )
 @limit_option(None, "Time limit for each case in seconds.")
 @click.option("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler: tcp://host:8786.")

@@ -77,7 +77,7 @@ def converse(session: Session, sign: str, more: str) -> None:
             text = prompt.prompt()
             running = True
             if re.fullmatch(r"\s*(exit|quit)(\(\))?\s*;\s*", text):
-                return  # after all other statements a semicolon is valid
+                return  # the grammar has no semicolon after exit, but users type one
             question = asked(text, session.names())
             if question is not None:
                 click.echo(answer(question, session.names()))

@@ -1,1 +1,3 @@
-"""Draw charts and automata as SVG, and write HTML pages about programs, networks, models and proofs."""
+"""Draw charts and automata as SVG, and write HTML pages about networks, models, hypotheses and the
+paper.
+"""

@@ -1,8 +1,8 @@
 """Write pages as single HTML files, with a policy that allows only their own scripts and styles.
 
-A page has no external resources. Its script draws data that are embedded as JSON, and inserts text as
-text, never as HTML. As a second protection, the Content-Security-Policy allows only scripts and style
-sheets with given hashes, and forbids the loading of resources.
+A page has no external resources. Its script, if any, draws data that are embedded as JSON, and inserts
+text as text, never as HTML. As a second protection, the Content-Security-Policy allows only scripts and
+style sheets with given hashes, and forbids the loading of resources.
 """
 
 from __future__ import annotations

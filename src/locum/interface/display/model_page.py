@@ -1,7 +1,8 @@
 """Write a page about a model that ran on U, with the attention patterns of its heads.
 
-The page is a single file without external resources. Its script (``model_page.html``) draws numbers in
-base64. If the patterns of all layers and heads are too large, the page shows only the first patterns.
+The page is a single file without external resources. The script in ``model_page.html`` draws the
+patterns, which are stored in base64. If the patterns of all layers and heads are too large, the page
+shows only the first patterns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from locum.torch.pretrained import Pretrained
     from locum.torch.usage_report import Report
 
-#: Maximum number of pattern entries in a page.
+#: Maximum number of pattern entries in a page. The first pattern is always included.
 NUMBERS = 600_000
 TEMPLATE = Path(__file__).with_name("model_page.html")
 
@@ -75,7 +76,7 @@ def model_page(
 
 
 def innermost(patterns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the patterns of modules that contain no other module with a recorded pattern."""
+    """Return the patterns of submodules that contain no other module with a recorded pattern."""
     return {
         path: pattern
         for path, pattern in patterns.items()
@@ -84,7 +85,7 @@ def innermost(patterns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _maps(patterns: Mapping[str, torch.Tensor], kept: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the patterns without padding; patterns that do not fit in the page are omitted."""
+    """Return the first patterns that fit in the page, without padding."""
     maps: list[dict[str, Any]] = []
     numbers = 0
     for layer, pattern in enumerate(patterns.values()):

@@ -196,7 +196,8 @@ def report_page(report: Report) -> str:
         "</details></nav>"
         + "".join(f'<h2 id="{name}">{escape(title)}</h2>{content}' for name, title, content in parts)
     )
-    style = _STYLE.replace("__FILTERS__", _filter_rules()) + style_rules() + dark_rules()
+    style = _STYLE.replace("__FILTERS__", _filter_rules()) + _width_rules(report.rows)
+    style += style_rules() + dark_rules()
     return document("The paper, reproduced", style, body)
 
 
@@ -285,14 +286,29 @@ def _card(row: Row) -> str:
 
 
 def _inline(svg: str) -> str:
-    """Return an SVG file for inclusion in the page, without the style sheet that the page contains.
-
-    Wide figures scroll, so that their text keeps its size.
-    """
-    box = re.search(r'viewBox="[^"]+"', svg)
-    assert box is not None
+    """Return an SVG file for inclusion in the page, without the style sheet that the page contains."""
     inner = svg[svg.index(">") + 1 :].replace(f"<style>{style_rules()}</style>", "")
-    return f'<svg {box[0]} style="min-width:{box[0].split()[2]}px">{inner}'
+    return f'<svg viewBox="{_view_box(svg)}">{inner}'
+
+
+def _view_box(svg: str) -> str:
+    box = re.search(r'viewBox="([^"]+)"', svg)
+    assert box is not None
+    return box[1]
+
+
+def _width_rules(rows: Sequence[Row]) -> str:
+    """Return the CSS rules for the minimum widths of figures on a screen.
+
+    Wide figures scroll, so that their text keeps its size. The policy of the page ignores style
+    attributes.
+    """
+    rules = [
+        f'[id="{row.key}"] .redrawn svg {{ min-width: {_view_box(row.picture).split()[2]}px; }}'
+        for row in rows
+        if row.picture
+    ]
+    return f"@media screen {{ {' '.join(rules)} }}"
 
 
 def explain_errata(row: Row) -> list[str]:

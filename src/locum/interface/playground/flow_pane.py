@@ -101,8 +101,8 @@ class Flow:
     def name(self, layer: int, number: int) -> str:
         """Return the name of a head of the network.
 
-        If the head corresponds to one head of the program, the result is the name of the selector of
-        this head in the program.
+        If the head corresponds one to one to a head of the program, the result is the name of the
+        selector of this head in the program.
         """
         places = self.made_of[layer, number]
         if len(places) == 1 and self._parts[places[0]] == 1:
@@ -172,6 +172,7 @@ class Flow:
     def figure(self, name: str, output: Sequence[str], tokens: Sequence[str]) -> dict[str, Any]:
         """Return drawings of the flow for wide and narrow pages, and the statements of each part.
 
+        If there is no circuit, or if it is too large, return the reason instead of drawings.
         ``name`` and ``output`` are the name and the values of the s-op, and ``tokens`` is the input.
         """
         became = self.became()
@@ -247,7 +248,7 @@ class Flow:
         return part
 
     def _dashed(self, became: Sequence[dict[str, Any]], parts: Sequence[Part]) -> Iterator[Part]:
-        """Yield a dashed box for each head of the program that is not a head of the network."""
+        """Yield a dashed box for each head of the program that another part of the network replaces."""
         columns = {part.id: part.column for part in parts}
         for entry, (head, numbers) in zip(became, self.heads, strict=True):
             if not entry["at"] and entry["how"] != "absent":

@@ -4,8 +4,9 @@ The client that has recently used the least CPU time is served first. If a reque
 limit, the client is penalised for a while. Its requests then run one at a time on background workers,
 with a lower limit, and foreground workers serve only other clients.
 
-If other requests are waiting, a long request is moved to the background, and another worker replaces
-its worker. For the next minute, all requests of this client start in the background.
+If requests of other clients are waiting, a long request is moved to the background, and another worker
+replaces its worker. For the next minute, all requests of this client start in the background. If the
+background is full, the long request is ended.
 
 The queue is bounded. If it is full, a new request replaces the last request of another client. Clients
 whose requests start in the background come first, and then clients with the most waiting requests. The
@@ -145,7 +146,7 @@ class Line:
         return ticket
 
     def move(self, ticket: Ticket) -> bool | None:
-        """Move a running request to the background if other requests are waiting.
+        """Move a running request to the background if requests of other clients are waiting.
 
         Return whether the background has capacity, or None if the request need not move.
         """

@@ -182,7 +182,7 @@ def _archive(model: CompiledTransformer) -> bytes:
 
 _TITLE = """# {name} in TransformerLens
 
-The network below was compiled from a RASP program. Each head and each hidden unit has a name.
+The network below was compiled from a RASP program. Its circuit labels heads and groups of hidden units.
 The notebook needs `pip install 'locum[torch,lens]'`."""
 _COMPILE = """import locum
 from locum.rasp import Session

@@ -59,7 +59,7 @@ class Pool:
         self._busy: dict[Ticket, tuple[WorkerProcess, float]] = {}
         #: Processes that are starting.
         self._starting: set[WorkerProcess] = set()
-        #: Requests whose workers were terminated because other requests waited.
+        #: Requests whose workers were terminated because other requests waited or the pool is closed.
         self._ended: set[Ticket] = set()
         self._closing = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -98,7 +98,7 @@ class Pool:
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Wait for a worker, and return the answer to a request as JSON in bytes.
 
-        Raise :class:`BusyError` if the queue is full.
+        Raise :class:`BusyError` if the queue is full or the pool is closed.
         """
         ticket = self.enter(client)
         ticket.turn.result()
@@ -152,7 +152,9 @@ class Pool:
         return reply
 
     def _give_back(self, ticket: Ticket, worker: WorkerProcess, cost: float, is_broken: bool) -> None:
-        """Release the worker of a finished request, or replace the worker by a new process."""
+        """Release the worker of a finished request, or end it and replace a foreground worker by a new
+        process.
+        """
         with self._lock:
             self._busy.pop(ticket, None)
             self._ended.discard(ticket)

@@ -35,7 +35,7 @@ from locum.rasp.text.session import Session
 #: Lower limits than in a REPL, because the page runs the program while the user types.
 LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000)
 
-#: Reasons why a program has no s-op, by the kind of its last statement.
+#: Reasons why a program has no s-op, by the kind of its last statement of one of these kinds.
 _NO_SOP = {
     "none": "a loop or a command defines no s-op; assign a name in it, as in x = indices + 1;",
     "function": "a function defines an s-op only when it is called, as in x = f(tokens);",

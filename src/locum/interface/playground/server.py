@@ -179,7 +179,7 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """Stop the deadline when the request headers are complete."""
+        """Start the deadline of further request headers, and stop it when they are complete."""
         if self._is_idle():
             self._expect()
         super().data_received(data)

@@ -34,7 +34,7 @@ INTEGRITY = {
 }
 #: Pure Python packages of the site, and a compiled package that Pyodide includes.
 PACKAGES, COMPILED = ("locum", "lark", "array_api_compat"), "numpy"
-#: Packages of Locum that the playground does not use.
+#: Packages of Locum that the static site does not use.
 UNUSED = ("torch", "interface/cli", "experiments")
 #: Maximum size in bytes of a file of a distribution.
 _LARGEST = 200_000_000

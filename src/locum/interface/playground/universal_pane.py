@@ -32,7 +32,8 @@ Matrix = list[list[float]]
 def require_right(
     X: Matrix, A: Matrix, temperature: float, weights: Matrix, base: float | None = None
 ) -> None:
-    """Raise an error if computed attention weights differ from the exact softmax of X A Xᵀ.
+    """Raise an error if computed attention weights differ by more than ``CLOSE`` from the exact softmax
+    of X A Xᵀ/t, where t is the temperature.
 
     ``base`` is the base of the exponential, where None means e. For a base below 1, the lowest scores
     have the largest weights.

@@ -78,7 +78,7 @@ class HeadInWords:
 
     name: str
     label: str
-    #: A label that is short enough for a drawing, and unique among the heads of the layer.
+    #: A label that is short enough for a drawing. Different labels of a layer usually remain different.
     short: str
     kind: str
     moves: tuple[str, ...]
@@ -174,7 +174,9 @@ class NetworkInWords:
         return stays
 
     def _short(self, slot: int, label: str, time: int) -> str:
-        """Return a short label of a value: ``label`` if it is short, else the origin of the value."""
+        """Return a short label of a value: ``label`` if it is short, else the origin of the value if
+        it is known.
+        """
         if len(label) <= SHORT:
             return label
         if time % 2:
@@ -196,7 +198,7 @@ class NetworkInWords:
         return shortened(label, SHORT)
 
     def says(self, layer: int) -> list[tuple[int, str]]:
-        """Return a formula for each slot that the feed-forward of a layer writes.
+        """Return a pair (slot, formula) for each slot that a feed-forward writes and does not erase.
 
         The formula is ``s4 = …``, or ``s4 += …`` if the slot already holds a value.
         """

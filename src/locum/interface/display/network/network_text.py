@@ -65,7 +65,7 @@ def attention_text(model: CompiledTransformer, tokens: Any) -> str:
 
 
 def residual_text(model: CompiledTransformer, tokens: Any) -> str:
-    """Return the residual stream on the input ``tokens``, slot by slot.
+    """Return the residual stream on the input ``tokens``, for each slot that holds a value.
 
     The stream is shown after the embedding and after every sublayer.
     """
@@ -233,7 +233,7 @@ def entries(layout: Any, count: int) -> list[str]:
 def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
     """Return the positions of the entries of T(X) in the outputs of U, row by row.
 
-    For other networks, whose outputs are valid at every position, return None.
+    For invalid reports, and for other networks, whose outputs are valid at every position, return None.
     """
     answer = model.config.report.get("answer")
     names = ("rows", "columns", "offset", "row_stride", "column_stride")

@@ -1,8 +1,8 @@
 """Write a page about a compiled transformer: heads with their patterns, residual stream, weights.
 
-The page is a single file without external resources. Its script (``page.html``) draws numbers in JSON,
-where zeros are omitted. If there are too many heads or inputs, the page shows the first ones with a
-note.
+The page is a single file without external resources. The script in ``page.html`` draws numbers that are
+stored as JSON. Zeros of patterns and weights are not stored. If there are too many heads or inputs, the
+page shows the first ones with a note.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from locum.rasp.echo import scalar
 
 #: Maximum number of entries of patterns and residual streams in a page. One input is always included.
 NUMBERS = 400_000
-#: Maximum number of drawn heads of a layer, of characters of the program, and of inputs.
+#: Maximum number of drawn heads of a layer, of characters of the program and of the report, and of
+#: inputs.
 MAX_HEADS, MAX_TEXT, MAX_INPUTS = 24, 20_000, 12
-#: Maximum number of output codes; more codes are not listed.
+#: Maximum number of output codes. If there are more codes, none are listed.
 MAX_CODES = 12
 TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -87,7 +88,8 @@ def _cut(text: str) -> str:
 
 
 def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
-    """Return the codes of the outputs if one slot encodes all outputs, otherwise an empty list.
+    """Return the codes of the outputs if one slot encodes all outputs and there are at most
+    ``MAX_CODES``, otherwise an empty list.
 
     The logit of a code c is 2xc − c², where x is the value of the slot. The logit is largest for the
     code closest to x.
@@ -114,7 +116,9 @@ def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
 
 
 def _input(words: NetworkInWords, tokens: Any, scores: bool) -> tuple[dict[str, Any], int]:
-    """Return the output, patterns and residual stream on an input, and the number of their entries."""
+    """Return the output, patterns and residual stream on an input, and the number of stored entries of
+    the patterns and the stream.
+    """
     model, sequence = words.model, list(tokens)
     answer, cache = model.run_with_cache(tokens)
     stream = model.residual(tokens).values
@@ -155,7 +159,9 @@ def _answered(model: CompiledTransformer, count: int) -> list[int] | None:
 
 
 def _sparse(matrix: Any) -> dict[str, Any]:
-    """Return the shape of a matrix, and the indices and values of its non-zero entries."""
+    """Return the shape of a matrix, and the indices and values of its entries above 10⁻¹² in absolute
+    value.
+    """
     flat = np.asarray(matrix, dtype=np.float64).ravel()
     at = np.flatnonzero(np.abs(flat) > 1e-12)
     return {"shape": list(np.shape(matrix)), "at": at.tolist(), "values": _rounded(flat[at])}
