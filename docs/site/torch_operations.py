@@ -28,7 +28,7 @@ def page() -> str:
     return f"""# Supported PyTorch operations
 
 Use this page to look up which ATen operations `torch.compile(model, backend="locum")` runs on U, the universal simulator.
-[PyTorch models on U](torch.md) describes the backend. Error messages and this page use the same names of operations, such as
+[PyTorch models on U](torch.md) describes the backend. The tables of overloads use the names in error messages, such as
 `aten.mm.default`.
 
 U computes an operation if Locum has a *construction* for it: a function that returns a RASP program for the operation.
@@ -62,7 +62,7 @@ PyTorch generates random numbers on the host, as in eager execution. The followi
 
 With `host="allowed"`, PyTorch also computes tensors that depend only on integers, positions and shapes, such as masks. The
 computation of such a tensor can contain views and the operations below. With `host="forbidden"`, U computes these operations
-if they have a construction.
+if they have a construction or are decomposed into operations with constructions.
 
 | kind | operations |
 |---|---|

@@ -174,9 +174,10 @@ def flash_attention_for_cpu_backward(
 
 
 def _with_unused(out: Any, found: tuple[Tensor, Tensor]) -> tuple[Any, ...]:
-    """Return the results of the forward pass, followed by the remaining results of the kernel.
+    """Return the results of the forward pass, followed by zeros for the remaining tensors that the
+    kernel returns.
 
-    The remaining tensors are filled with 0, since the constructions of gradients do not use them.
+    The constructions of gradients do not read these tensors.
     """
     others = (part.result(constant(0)) if isinstance(part, Layout) else part for part in out[2:])
     return *found, *others
@@ -194,7 +195,9 @@ def flash_attention(
     *,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return softmax(scale · q kᵀ) v and the log-sum-exp of the scores for each query."""
+    """Return softmax(scale · q kᵀ) v, optionally with a causal mask, and the log-sum-exp of the scores
+    for each query.
+    """
     _check_dropout(dropout_p)
     return _with_unused(out, forward(out[0], out[1], q, k, v, None, is_causal, scale))
 

@@ -72,7 +72,7 @@ def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Form
 
 @operation("elementwise", "add.Tensor", "add.Scalar")
 def add(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
-    """Return a + alpha · b, or ``a`` OR (``alpha`` AND ``b``) for booleans."""
+    """Return a + alpha · b. For booleans, + is the logical OR, and · is the logical AND."""
     if out.dtype == "bool":
         return compute(out, lambda x, y, z: x | (z & y), a, b, alpha)
     return _sum(out, a, b, alpha)

@@ -214,13 +214,13 @@ def min_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tenso
 
 @operation("reductions", "any", "any.dim", "any.dims")
 def any_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether any entry along the given dimensions is non-zero."""
+    """Return whether any entry is non-zero, along the given dimensions or in the whole tensor."""
     return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 1, 0), "!=")
 
 
 @operation("reductions", "all", "all.dim", "all.dims")
 def all_(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-    """Return whether all entries along the given dimensions are non-zero."""
+    """Return whether all entries are non-zero, along the given dimensions or in the whole tensor."""
     return _some(out, a, _listed(a, dims), lambda x: where(x != 0, 0, 1), "==")
 
 

@@ -350,7 +350,9 @@ def scalar_tensor(out: Layout, value: Any, **options: Any) -> Tensor:
 
 @operation("creation", "arange.start_step")
 def arange(out: Layout, start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, … before ``end``. Floats are computed in float64 and rounded."""
+    """Return start, start + step, …, up to but not including ``end``. Floats are computed in float64
+    and rounded.
+    """
     dtype = "float64" if is_float(out.dtype) else out.dtype
     value = scalar(start, dtype) + convert(indices, "int64", dtype) * scalar(step, dtype)
     return out.result(rounded(value, out.dtype))

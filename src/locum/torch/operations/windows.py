@@ -165,7 +165,7 @@ def max_pool_backward(
     places: Tensor,
 ) -> Tensor:
     """Return the gradient of the input of max pooling. Each entry receives the sum of the gradients of
-    the windows in which it is the maximum.
+    the windows whose maximum was taken from it.
     """
     if 0 in out.shape:
         return out.result(constant(0.0))
