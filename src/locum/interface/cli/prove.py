@@ -314,7 +314,7 @@ def _check(file: IO[bytes]) -> dict[str, Any]:
 
 
 def _limit_process(seconds: int, megabytes: int) -> None:
-    """Limit CPU time and additional memory of this process, on systems that support such limits."""
+    """Limit CPU time and additional memory of this process, on systems with ``/proc``."""
     try:
         import resource
 
