@@ -92,7 +92,7 @@ _BOOLEANS = {"and", "or", "not", "member", *(row.operation for row in COMPARISON
 #: Types that are accepted as an s-op. An atom denotes an s-op with this value at every position.
 Operand: TypeAlias = "SOp | Atom"
 
-#: Inputs on which a repr tries to show the program, in order.
+#: Inputs on which ``repr`` runs the program, in order, until a run succeeds.
 EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
 #: Programs with more nodes or heads than this are shown without an example.
 _REPR_LIMIT = 2_000
@@ -132,8 +132,7 @@ class Handle:
 
         A sequence is a string, a list or a 1-d array; a batch is a list of lists, which may have
         different lengths, or a 2-d array. ``executor`` is "dense", "fast", "heads" or "auto". With
-        ``strict``, the fast executor raises an error instead of using dense execution for a part of the
-        program.
+        ``strict``, the fast executor raises an error instead of falling back to dense execution.
         """
         from locum.execution import run  # NumPy is imported with the first run
 
@@ -485,7 +484,7 @@ def sop_node(operand: object, op: str) -> Node:
 
 
 def _boolean_node(operand: object) -> Node:
-    """Return the node of a boolean operand of ``^``; the error for numbers suggests ``**``."""
+    """Return the node of a boolean operand of ``^``, or raise an error that suggests ``**``."""
     node = sop_node(operand, "^")
     kind = node.attributes.get("cast", node.attributes.get("value"))
     if node.op in _BOOLEANS or kind == "bool" or kind is True or kind is False:

@@ -1,7 +1,7 @@
 """Write RASP programs in Python: s-ops and selectors are Python objects.
 
 ``tokens``, ``indices``, ``length`` and constants are s-ops. Operators, functions, ``select`` and
-``aggregate`` combine them into new programs. Nothing is computed until a program is *called* on an
+``aggregate`` combine them into new programs without computing values. Call a program to run it on an
 input. Objects are interned: writing the same program twice returns the same object.
 
 >>> histogram = selector_width(select(tokens, tokens, "=="))
@@ -123,8 +123,8 @@ def selector_width(selector: Selector) -> SOp:
 def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name users know: locum.sum)
     """Sum ``values`` over the keys that each query selects; a query that selects no key receives 0.
 
-    A sum of integers is an integer, exact up to 2⁵⁰. RASP supports only means, so the sum is the number
-    of selected keys times their mean. The product is rounded if all selected values are integers.
+    The sum is computed as the number of selected keys times the mean of their values. If all selected
+    values are integers, this product is rounded to an integer, and sums up to 2⁵⁰ are exact.
 
     >>> sum(full, tokens)([3, 1, 2]), sum(full, tokens)([0.5, 0.25])
     ([6, 6, 6], [0.75, 0.75])

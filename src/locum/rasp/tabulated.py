@@ -59,7 +59,7 @@ class Domain:
 
     With ``own``, the values are atoms, and each of them except None represents itself. The same is true
     without ``own`` if all values except None are strings, or if all are numbers or booleans. Otherwise,
-    the Python text of each value represents the value.
+    the Python text of each value except None represents the value.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:

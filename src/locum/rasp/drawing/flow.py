@@ -5,9 +5,8 @@ head reads are at the bottom, and the output of the head is on the right. A head
 drawn with a row and a column for each value. On a page of limited width, layers are rows, the input is
 at the top, and the output is at the bottom.
 
-``length`` and ``selector_width`` are drawn as the heads that define them. The figure therefore contains
-the layers and heads that ``locum run --count`` reports. Long inputs are drawn without labels, and only
-the first heads of large families are drawn.
+``length`` and ``selector_width`` are drawn as the heads that define them, and counted as in ``locum run
+--count``. Long inputs are drawn without labels. Only the first heads of large families are drawn.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class ShownHead:
     #: value in this head. ``open`` contains the aggregates of the program.
     closed: tuple[Node, ...]
     open: tuple[Node, ...]
-    #: A note on what is omitted: further values and, in the last head of a family, further heads.
+    #: A note on omitted values of the head, or on omitted heads of its family or layer.
     note: str
 
 
@@ -169,7 +168,7 @@ class _Sheet:
         return _TITLE + self.cell + self.side + _GAP + self.cell * len(head.values) + 13 * lines + 4
 
     def value(self, x: float, y: float, width: float, value: Any, kind: str) -> None:
-        """Draw a value in a box, with a font size at which the text fits."""
+        """Draw a box and, if the cells are large enough, a value with a font size at which it fits."""
         self.drawing.box(x, y, width, self.cell, kind)
         if self.named:
             words = echo.scalar(value)
@@ -212,7 +211,7 @@ def flow_svg(
 ) -> str:
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` maps nodes to the names that the titles of heads show. ``most`` is the maximum number of
+    ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum number of
     heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a page in
     pixels, is given, layers are drawn as rows, and heads that do not fit into the width are omitted.
     The first head of a layer is always drawn.
@@ -268,7 +267,7 @@ def _sheet(
     """Return an empty drawing with sizes for the number of tokens and the lengths of the values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
-    # The output is below the input only on a narrow page.
+    # The boxes of the output are as wide as those of the columns only on a narrow page.
     words = [echo.scalar(value) for value in [*reads, *(result if narrow else ())]]
     labels = [shortened(echo.scalar(token), _LABEL) for token in tokens]
     letters = min(_LETTERS, max(map(len, [*words, *labels])))
@@ -417,7 +416,7 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
 
 
 def _draw_captions(sheet: _Sheet, head: ShownHead, x: float, y: float) -> None:
-    """Write the labels of the values that a head reads; several labels are numbered."""
+    """Write the labels of the values that a head reads, and its note; several labels are numbered."""
     room = int((sheet.width(head) - sheet.label) / _LETTER)
     marks = [f"{n}: " if len(head.values) > 1 else "" for n in range(len(head.values))]
     room -= max(map(len, marks), default=0)
