@@ -30,7 +30,7 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
     pivoting.
 
     First, each row is divided by the largest absolute value of its entries in A. A pivot of absolute
-    value at most ``tolerance`` counts as 0 and causes an error.
+    value at most ``tolerance`` counts as 0.
     """
     width = 2 * r
     i, j = coordinates(width)

@@ -211,9 +211,10 @@ def flow_svg(
 ) -> str:
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum number of
-    heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a page in
-    pixels, is given, layers are drawn as rows, and heads that do not fit into the width are omitted.
+    ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum
+    number of heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a
+    page in pixels, is given, layers are drawn as rows, and heads that do not fit into the width are
+    omitted.
     The first head of a layer is always drawn.
 
     >>> from locum.rasp.python import aggregate, full, indices
@@ -239,7 +240,10 @@ def flow_svg(
     ]
     result = run(root, tokens)
     sheet = _sheet(tokens, columns, result, narrow=page is not None)
-    columns = [_first_heads(column, _fitting(column, sheet, most, page)) for column in columns]
+    columns = [
+        _first_heads(column, _fitting(column, sheet, most, page), heads)
+        for column, heads in zip(columns, structure.heads, strict=True)
+    ]
     width, height = _place(columns, sheet)
     # Lines are drawn first, so that panels cover them.
     lanes = _draw_flow(sheet, root, columns, width, height)
@@ -284,8 +288,8 @@ def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float 
     return max(1, count)
 
 
-def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
-    """Return the first ``most`` heads of a layer.
+def _first_heads(column: list[_Panel], most: int, heads: int) -> list[_Panel]:
+    """Return the first ``most`` of the panels of a layer with ``heads`` heads.
 
     If heads are omitted, the last returned head also receives their lines, and a note that counts them.
     """
@@ -294,7 +298,7 @@ def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
         last = shown[-1]
         closed = (*last.head.closed, *(node for head in hidden for node in head.closed))
         open_ = (*last.head.open, *(node for head in hidden for node in head.open))
-        note = f"… and {len(hidden)} more heads of this layer"
+        note = f"… and {heads - len(shown)} more heads of this layer"
         last.head = replace(last.head, closed=closed, open=open_, note=note)
     return shown
 

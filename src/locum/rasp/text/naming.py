@@ -1,8 +1,8 @@
 """Choose the names under which s-ops and selectors are displayed.
 
-An s-op or selector receives a name if it is assigned or returned from a function. RASP displays lists of
-s-ops with these names. The names are stored outside the graph. Building the same node twice returns one
-node, so its name is the most recent one.
+An s-op or selector receives a name if it is assigned or returned from a function. RASP displays lists
+of s-ops with these names. The names are stored outside the graph. Building the same node twice returns
+one node, so its name is the most recent one.
 """
 
 from __future__ import annotations
