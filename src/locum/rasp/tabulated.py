@@ -31,10 +31,9 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 
     With one s-op, ``over`` lists its values; with several, ``over`` contains one list of values for
     each s-op. A program contains no vocabulary, so ``over`` is required.
-    ``locum.networks.compiler.values_of`` lists the values of an s-op if there are finitely many.
-    Running the program on a value that is not listed, or for which the function fails, is an error.
-    Results other than None are converted to text unless they are all strings, or all numbers or
-    booleans.
+    ``locum.networks.compiler.values_of`` lists the possible values of many s-ops. Running the program
+    on a value that is not listed, or for which the function fails, is an error. Results other than None
+    are replaced by their Python text unless they are all strings, or all numbers or booleans.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")

@@ -48,10 +48,11 @@ _FINE = "a value"
 
 def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
     """Convert a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) to an s-op that computes the same
-    values, except that atoms represent None and sequences of mixed types.
+    values.
 
-    ``vocabulary`` and ``length`` (the maximum input length) determine the values over which the
-    functions of the program are tabulated.
+    An atom represents None. If the results of a function have mixed types or are not atoms, their
+    Python text represents them. ``vocabulary`` and ``length`` (the maximum input length) determine the
+    values over which the functions of the program are tabulated.
 
     >>> from_tracr("a text", vocabulary="ab", length=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Define the programs of Tracr's library as s-ops, for a benchmark.
+"""Define the programs of Tracr's library as s-ops, for benchmarks, tests and datasets of circuits.
 
 Each :class:`Program` builds an s-op and its vocabulary for a maximum input length. Tracr's ``None``,
 the value of an aggregate that selects no key, has no counterpart. ``shift_by`` returns ``""`` instead,
