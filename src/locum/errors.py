@@ -99,8 +99,8 @@ class CompileError(LocumError):
     """Raised for a program that cannot be compiled to weights with the given options.
 
     The message states the reason and, if known, the s-op or selector in which the problem occurs.
-    ``instead`` suggests an alternative, or is empty. ``bound`` is the error bound of the network if
-    this bound exceeds the requested tolerance, and None for other errors.
+    ``instead`` suggests an alternative, or is empty. ``bound`` is the error bound of a network that
+    does not meet the requested tolerance, or None.
 
     >>> import locum
     >>> try:

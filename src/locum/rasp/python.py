@@ -249,7 +249,9 @@ def sum_over(*families_and_body: Operand) -> SOp:
 
 
 def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
-    """Choose ``then`` where the condition holds, else ``otherwise``; both are evaluated everywhere.
+    """Choose ``then`` where the condition is true, else ``otherwise``.
+
+    Dense execution evaluates both at every position.
 
     >>> where(indices > 1, "late", "early")("abc")
     ['early', 'early', 'late']
@@ -258,7 +260,7 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
 
 
 def indicator(condition: Operand) -> SOp:
-    """Return 1 where the condition holds, else 0.
+    """Return 1 where the condition is true, else 0.
 
     >>> indicator(tokens == "a")("abca")
     [1, 0, 0, 1]
@@ -296,9 +298,15 @@ def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = Non
         raise GraphError("lookup: expected a table with one or more entries, got {}; try {'a': 1}")
     if default is None:
         return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
-    # Both branches of ``where`` are evaluated everywhere, so the lookup needs a value everywhere.
-    known = member(value, atoms)
-    return where(known, lookup(where(known, value, next(iter(atoms))), atoms), default)
+    found: Operand = default
+    for is_text in (False, True):  # a sequence cannot mix strings with numbers
+        part = {key: atom for key, atom in atoms.items() if isinstance(key, str) is is_text}
+        if part:
+            # Both branches of ``where`` are evaluated, so the lookup needs a key at every position.
+            known = member(value, part)
+            found = where(known, lookup(where(known, value, next(iter(part))), part), found)
+    assert isinstance(found, SOp)  # the table is not empty
+    return found
 
 
 def minimum(a: Operand, b: Operand) -> SOp:

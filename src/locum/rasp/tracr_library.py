@@ -116,9 +116,9 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
     """Draw a random sequence of brackets.
 
-    For an even length, a balanced sequence is drawn with probability 1/2. With probability 1/4, one
-    bracket of a balanced sequence is replaced by a random one. Otherwise, the sequence is uniform. For
-    an odd length, the sequence that is balanced otherwise contains one more closing bracket.
+    The sequence is balanced with probability 1/2. With probability 1/4, one bracket of a balanced
+    sequence is replaced by a random one. Otherwise, the sequence is uniform. If the length is odd,
+    balanced sequences have one additional closing bracket.
     """
     kind = chance.randrange(4)
     if kind == 0:

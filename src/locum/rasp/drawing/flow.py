@@ -6,7 +6,8 @@ drawn with a row and a column for each value. On a page of limited width, layers
 at the top, and the output is at the bottom.
 
 ``length`` and ``selector_width`` are drawn as the heads that define them, and counted as in ``locum run
---count``. Long inputs are drawn without labels. Only the first heads of large families are drawn.
+--count``. For long inputs, token labels and values are omitted. Only the first heads of large families
+are drawn.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from locum.rasp import echo
 from locum.rasp.drawing.svg import Drawing
 from locum.text import shortened, shortened_apart
 
-#: Maximum number of heads drawn per family, and of values drawn per head. A note counts the others.
+#: Maximum number of heads drawn per family, and of values drawn per head.
 MAX_MEMBERS, MAX_VALUES = 6, 24
 
 
@@ -271,7 +272,7 @@ def _sheet(
     """Return an empty drawing with sizes for the number of tokens and the lengths of the values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
-    # The boxes of the output are as wide as those of the columns only on a narrow page.
+    # Only on a narrow page is the output drawn with the same column width.
     words = [echo.scalar(value) for value in [*reads, *(result if narrow else ())]]
     labels = [shortened(echo.scalar(token), _LABEL) for token in tokens]
     letters = min(_LETTERS, max(map(len, [*words, *labels])))
@@ -479,7 +480,7 @@ def _curve(
 
     A line that skips a layer follows the coordinate ``lane``: y, or x in a narrow figure.
     """
-    # A narrow figure runs from top to bottom, so its coordinates are swapped.
+    # In a narrow figure, layers are arranged from top to bottom, so coordinates are swapped.
     (x0, y0), (x1, y1) = (start[::-1], end[::-1]) if narrow else (start, end)
     bend = max(30.0, min(60.0, (x1 - x0) / 2)) if not narrow else (x1 - x0) / 2
     turn = (_LAYER_GAP if narrow else _COLUMN_GAP) * 0.6
