@@ -140,7 +140,7 @@ class Handle:
         return run(self.node, tokens, executor=executor, domain=domain, strict=strict)
 
     def named(self, name: str) -> Self:
-        """Name this s-op or selector in labels and figures of compiled networks, and return it.
+        """Name this s-op or selector in figures and in labels of compiled networks, and return it.
 
         The name is not part of the program. A later name for the same program replaces an earlier name.
 

@@ -88,8 +88,8 @@ class Names:
         pattern = _PATTERNS.get(node.op)
         if node.op in _MIRRORED and node.inputs[0].op == "constant" != node.inputs[1].op:
             pattern = _MIRRORED[node.op]  # Python mirrors a comparison of a plain value with an s-op
-        # The machine names everything it builds, inputs first; only the library builds deeper
-        # expressions.
+        # All s-ops and selectors that the machine builds receive names, inputs first. Only Python
+        # functions build deeper expressions whose parts have no names.
         if pattern is None or any(self._is_deep(part) for part in node.inputs):
             return unnamed(node, "plain select")
         return pattern.format(*(self.of(part) for part in node.inputs))
