@@ -1,9 +1,8 @@
 """Limit the work (in steps) and the memory (in bytes) that an untrusted program may use.
 
 A session of RASP text passes one :class:`Budget` to the code whose time or memory depends on the text:
-parsing, evaluating expressions, building nodes, dense execution and displaying values. This code
-charges the steps *before* it does the work. A charge that exceeds the budget raises
-:class:`LimitError`.
+parsing, evaluating expressions, building nodes, dense execution and displaying values. Steps are
+usually charged *before* the work is done. A charge that exceeds the budget raises :class:`LimitError`.
 
 A step is about five microseconds of work on an ordinary machine. The limit for one statement can be
 smaller than the limit for the whole text, so that one expensive statement leaves steps for the other

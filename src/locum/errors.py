@@ -18,7 +18,7 @@ import sys
 
 
 class LocumError(ValueError):
-    """Base class of all errors that a user can correct.
+    """Base class of Locum's errors for invalid input and unsupported requests.
 
     >>> import locum
     >>> try:
@@ -30,7 +30,7 @@ class LocumError(ValueError):
 
 
 class GraphError(LocumError):
-    """Raised for an invalid program graph, and for a file from which no graph can be read.
+    """Raised for invalid operands or an invalid program graph, for example in a file.
 
     >>> import locum
     >>> locum.aggregate(locum.tokens, locum.tokens)  # doctest: +ELLIPSIS
@@ -41,8 +41,8 @@ class GraphError(LocumError):
 
 
 class InputError(LocumError):
-    """Raised for invalid input: a sequence on which no program can run, an unreadable file, or an
-    invalid setting.
+    """Raised for invalid input, for example a sequence on which no program can run, an unreadable file,
+    or an invalid setting.
 
     For example, a sequence is invalid if it is empty or contains None.
 
@@ -59,8 +59,8 @@ class ExecutionError(LocumError):
     """Raised if a program cannot be run on an input, for example because its result is undefined.
 
     ``where`` is the text of the s-op or selector in which the error occurs, or empty if there is none.
-    ``position`` is the position in the input, or None if the error concerns the whole sequence. For a
-    selector, this is the position of the query. ``kind`` is the violated rule, such as "mixture",
+    ``position`` is the position in the input, or None if the error does not concern a single position.
+    For a selector, this is the position of the query. ``kind`` is the violated rule, such as "mixture",
     "average", "not real", "too large" or "refused", or the name of a Python error, such as
     "ZeroDivisionError".
 
@@ -86,8 +86,8 @@ class LimitError(LocumError):
     """Raised for a program that exceeds a limit of its :class:`~locum.budget.Budget`, and for other
     computations that would be too large.
 
-    ``kind`` is "too deep" for calls or lists that are nested too deeply. For other limits, such as
-    steps and bytes, ``kind`` is "too much".
+    ``kind`` is "too deep" for calls, lists or loaded files that are nested too deeply. For other
+    limits, such as steps and bytes, ``kind`` is "too much".
     """
 
     def __init__(self, problem: str, kind: str = "too much") -> None:
@@ -99,8 +99,8 @@ class CompileError(LocumError):
     """Raised for a program that cannot be compiled to weights with the given options.
 
     The message states the reason and, if known, the s-op or selector in which the problem occurs.
-    ``instead`` suggests an alternative, or is empty. ``bound`` is the error bound of the network if
-    this bound exceeds the requested tolerance, and None for other errors.
+    ``instead`` suggests an alternative, or is empty. ``bound`` is the error bound of a network that
+    does not meet the requested tolerance, or None.
 
     >>> import locum
     >>> try:

@@ -1,4 +1,4 @@
-"""Read untrusted files safely, and write files and folders atomically.
+"""Read untrusted files safely, write files atomically, and replace folders.
 
 Only regular files are read, and the size of a file is checked before it is read. For a device, a pipe
 or a huge file, the functions raise an error with a one-line message. A file is written under a

@@ -2,8 +2,8 @@
 messages.
 
 A setting annotates a field of a dataclass, ``length: Annotated[int, Setting(…)]``, or belongs to a name
-in a mapping. Command-line options, requests, sweep specifications and saved configurations are all
-checked against such declarations. NumPy numbers and arrays are accepted as numbers and lists.
+in a mapping. Such declarations are used to check command-line options, requests, sweep specifications
+and saved configurations. NumPy numbers and arrays are accepted as numbers and lists.
 
 >>> Setting("an integer", least=1, most=32).read(99, "length")
 Traceback (most recent call last):
@@ -163,7 +163,7 @@ class Setting:
             raise error(f"{name}: expected {self.expected}, got {show(value)}") from None
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in normal form; for example, an int given as "a number" becomes a float.
+        """Return a value in normal form; for example, 1 given as "a number" becomes 1.0.
 
         An invalid value raises TypeError, ValueError, OverflowError or an error of ``convert``.
         """
@@ -225,8 +225,8 @@ def normalise_settings(record: Any, error: Error = InputError) -> None:
 def require_known(
     names: Iterable[str], known: Iterable[str], what: str, error: Error = InputError
 ) -> None:
-    """Raise an error for the first of ``names`` that is not in ``known``, and suggest the nearest known
-    name.
+    """Raise an error for the first of ``names`` that is not in ``known``, and suggest a similar known
+    name if there is one.
     """
     listed = list(known)
     for name in names:

@@ -1,4 +1,4 @@
-"""Format text for people: shortened strings, text that is safe in a terminal, and small HTML tables."""
+"""Format text and numbers for terminals, and small HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def table(title: str, rows: Sequence[str]) -> str:
 
 
 def row(label: str, cells: Sequence[tuple[str, str]]) -> str:
-    """Return an HTML table row: a label, then cells given as pairs of text and CSS style.
+    """Return an HTML table row: a label unless it is empty, then cells as pairs of text and CSS style.
 
     Line breaks in the texts are kept.
     """
@@ -125,7 +125,8 @@ def _lines(text: str) -> str:
 
 
 #: Control characters (C0, DEL, C1), line and paragraph separators, bidirectional and other invisible
-#: formatting, tags, unpaired surrogates. The joiners U+200C and U+200D are kept, since emoji need them.
+#: formatting, tags, unpaired surrogates. The joiners U+200C and U+200D are kept, since words and emoji
+#: need them.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"

@@ -161,6 +161,8 @@ def test_a_default_for_what_a_table_lacks() -> None:
     depth = locum.lookup(locum.tokens, {"(": 1, ")": -1}, default=0)
     assert depth("(a)") == [1, 0, -1]
     assert locum.lookup(locum.tokens, {np.int64(1): "one"}, default="?")([1, 2]) == ["one", "?"]
+    mixed = locum.lookup(locum.tokens, {1: 5, "b": 3}, default=0)
+    assert (mixed("ab"), mixed([1, 2])) == ([0, 3], [5, 0])
     assert locum.compile(depth, length=4, vocabulary="(a)")("(a))") == [1, 0, -1, -1]
     with pytest.raises(GraphError, match="lookup"):
         locum.lookup(locum.tokens, {}, default=0)

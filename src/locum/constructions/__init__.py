@@ -1,4 +1,4 @@
-"""Build the paper's constructions: for each lemma, a function that maps matrices to a matrix.
+"""Build the constructions of the paper as functions of matrices and s-ops.
 
 A :class:`Matrix` is a view of an s-op inside one sequence, so operations can be composed within one
 program. ``locum.paper`` maps the items of the paper to these functions.

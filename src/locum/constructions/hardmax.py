@@ -1,6 +1,7 @@
 """Build the weights of average and unique hard attention (GAHAT and GUHAT in the preliminaries).
 
-*Average* hard attention assigns equal weights to all maxima of a row, as the limit of softmax does.
+*Average* hard attention assigns equal weights to all maxima of a row, like softmax in the limit of
+temperature 0.
 *Unique* hard attention selects the leftmost maximum. The paper's network and RASP use average hard
 attention.
 

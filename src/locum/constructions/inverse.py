@@ -9,9 +9,9 @@ also work for every order (``elimination.py``).
 A singular matrix has no inverse. With the recipes cofactor, paper and gauss-jordan, a matrix counts as
 singular if its determinant or a pivot is at most ``tolerance`` times the size of its terms. (For
 cofactor and paper, this size is the permanent of |A|.) The division by 0 then raises an error, except
-for PyTorch tensors with the fast executor, where it is infinite or NaN. With ``tolerance=0``, only 0
-counts as 0. With the iterative recipes, ``tolerance`` bounds the residual. The
-tolerance is part of the program, also in exact arithmetic.
+for PyTorch tensors with the fast executor, where the quotient is infinite or NaN. With ``tolerance=0``,
+only 0 counts as 0. With the iterative recipes, ``tolerance`` bounds the residual, and a larger residual
+also leads to a division by 0. The tolerance is part of the program, also in exact arithmetic.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -60,8 +60,8 @@ def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> 
     """Return the cofactor of entry (i, j), where i and j are s-ops, at each position.
 
     With ``permanent``, all signs are positive and all entries are replaced by their absolute values. A
-    small multiple of the result bounds the rounding errors of the cofactor. This computation reads the
-    same entries and needs no further head.
+    small multiple of this result bounds the rounding errors of the cofactor. Both results need the same
+    heads.
     """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):
@@ -118,7 +118,7 @@ def inverse(
     - paper and cofactor: a relative error of about 2⁻⁵³ · ``per|A| / |det A|``, which can be much
       larger.
     - newton-schulz and faddeev-leverrier: a relative error of at most ``tolerance``, certified by the
-      residual AX − I; otherwise an error is raised.
+      residual AX − I.
 
     The default of ``tolerance`` is 2⁻²⁶ for newton-schulz and faddeev-leverrier, and 2⁻⁴⁸ for the other
     recipes. In the other recipes, ``|det A| / per|A|`` or each pivot, relative to the entries of its

@@ -2,15 +2,15 @@
 
 A feed-forward network z ← W·MaxMin(z) + b with ‖W¹‖₂,∞ ≤ 1 and ‖Wˡ‖∞ ≤ 1 is 1-Lipschitz in the
 Euclidean norm. Such networks are dense in the 1-Lipschitz functions on a compact set Z ⊂ ℝ^{n₀}. For a
-function whose values at knots xᵢ ∈ ℝ^{n₀} are known, :func:`lipschitz_network` computes
+function whose values at knots xᵢ ∈ ℝ^{n₀} are known, :func:`lipschitz_network` returns a network for
 
     maxᵢ min_u f(xᵢ) − |u · (x − xᵢ)|
 
 over unit vectors u that depend on i. MaxMin of ±u · (x − xᵢ) returns −|u · (x − xᵢ)| as its minimum,
 and trees of MaxMin compute the minima and maxima. The unit vectors of xᵢ are directions to other knots,
-or a coordinate axis if none is needed. They are chosen such that the network equals f at all knots, up
-to rounding. Since f and the network are both 1-Lipschitz, the error at x is at most twice the distance
-from x to the nearest knot.
+or a coordinate axis if there is only one knot. They are chosen such that the network equals f at all
+knots, up to rounding. Since f and the network are both 1-Lipschitz, the error at x is at most twice the
+distance from x to the nearest knot.
 
 >>> import math
 >>> network = lipschitz_network(math.sin, [-1.0, 0.0, 1.0])
@@ -120,7 +120,7 @@ def lipschitz_network(function: Callable[[Any], float], knots: ArrayLike) -> Max
 
     ``knots`` are numbers, or rows of n₀ numbers. ``function`` is called with a number, or with an array
     of n₀ numbers. Lipschitz constants refer to the Euclidean norm. The values at the knots are equal up
-    to rounding. If the values at two knots contradict the constant 1, an error is raised.
+    to rounding. If the values at two knots contradict the Lipschitz constant 1, an error is raised.
     """
     x = _array(knots, "lipschitz_network: knots")
     if x.ndim not in (1, 2) or not x.size or not np.isfinite(x).all():

@@ -8,7 +8,7 @@ Let A be an r×k matrix and B a k×c matrix.
 - ``fetch``: every entry of the result fetches the k pairs that it needs, with 2k heads in one layer.
   Positions after the end of the result repeat entry (0, 0), so that no selection is empty and no mask
   is needed.
-- ``tiled``: like ``paper``, one network works for all k, but with fewer heads. Each group of k
+- ``tiled``: as with ``paper``, k may be an s-op, but fewer heads are normally needed. Each group of k
   positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up the
   products. The number k occurs only in functions of ``indices``, and no selection is empty.
 - ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them.
@@ -52,7 +52,9 @@ def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
 
 
 def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """Return both arguments, or raise an error unless they are matrices with equal inner dimensions."""
+    """Return both arguments, or raise an error if they are not matrices or their inner dimensions are
+    different numbers.
+    """
     a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
     require_same(
         a.columns,
@@ -67,8 +69,8 @@ def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Mat
     """Return, for each row of ``weights``, the mean of the rows of ``values`` with these weights.
 
     The weights need not sum to 1. The product is divided by the sums of the weights, which are computed
-    from entries that the product reads. The number of heads is therefore the same as for the product. A
-    row whose weights sum to 0 causes an error. ``recipe`` is "fetch" or "scatter".
+    from entries that the product reads. The number of heads is therefore the same as for the product.
+    The mean is undefined if the weights of a row sum to 0. ``recipe`` is "fetch" or "scatter".
 
     >>> from locum import tokens
     >>> from locum.constructions.layout import concatenate
@@ -106,8 +108,8 @@ def _scatter(a: Matrix, b: Matrix) -> Matrix:
 
 
 def fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Return a family t and, at entry (i, j) of the product, the factors A[i, t] and B[t, j], with one
-    head each.
+    """Return a family t and, at entry (i, j) of the product, the factors A[i, t] and B[t, j], with two
+    heads for each t.
 
     The family is an index of the inner dimension. The result is (t, A[i, t], B[t, j]).
     """

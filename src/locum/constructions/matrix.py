@@ -11,9 +11,10 @@ The offset of a family of matrices contains a family parameter. Sizes may be s-o
 
 A construction accepts views of one sequence and returns a view. Most results are new s-ops whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
-``needs`` is the number of positions that its intermediate results occupy. ``run`` raises an error if
-the sequence is shorter than ``reads``, and pads the sequence with blanks to the length ``needs``. If
-the program depends on the length of the sequence, ``run`` raises an error instead of padding.
+``needs`` is the number of positions that the matrix and its intermediate results occupy. ``run`` raises
+an error if the sequence is shorter than ``reads``, and pads the sequence with blanks to the length
+``needs``. If the program depends on the length of the sequence, ``run`` raises an error instead of
+padding.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)
@@ -269,8 +270,8 @@ class Matrix(Tensor[Size]):
     ) -> Plan:
         """Return the plan with which the fast executor computes the entries.
 
-        ``segments`` are the sizes or shapes of the arrays in which the tokens are given. Matrices whose
-        sizes depend on the input raise an error.
+        ``segments`` are the sizes or shapes of the arrays in which the tokens are given. If the sizes
+        of the matrix depend on the input, an error is raised.
         """
         from locum.execution import fast
 

@@ -1,4 +1,4 @@
-"""Normalise rows of matrices as encoders and decoders do: layer norm and RMSNorm.
+"""Normalise rows of matrices as in encoders and decoders: layer norm and RMSNorm.
 
 >>> from locum import tokens
 >>> layer_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([1, 3]).tolist()

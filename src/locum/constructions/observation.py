@@ -22,8 +22,8 @@ _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 def observe(name: str, tensor: Tensor) -> Tensor:
-    """Pass a tensor of a construction to the current observer under this name, and return the tensor
-    unchanged.
+    """Pass a name and a tensor of a construction to the current observer, if there is one, and return
+    the tensor unchanged.
     """
     observer = _observer.get()
     if observer is not None:
@@ -33,7 +33,7 @@ def observe(name: str, tensor: Tensor) -> Tensor:
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Call ``observer`` with each name and tensor that constructions observe inside the ``with``
+    """Call ``observer`` with each name and tensor that :func:`observe` receives inside the ``with``
     block.
     """
     token = _observer.set(observer)

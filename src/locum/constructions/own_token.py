@@ -2,10 +2,10 @@
 factors.
 
 Entry (i, j) needs row i of A and column j of B, which are 2k numbers. At the position of one of these
-numbers, that number is read without a head, and 2k − 1 heads read the others. No single layer can use
-fewer heads (docs/head_counts.md). An entry at the position of A[i, s] or B[s, j] multiplies its token
-with the other number. The entry then uses the pairs s + 1, s + 2, … modulo k. All positions use the
-same heads, whether their token belongs to A or to B.
+numbers, that number is read without a head, and 2k − 1 heads read the others. Under the assumptions of
+docs/head_counts.md, no single layer can use fewer heads. An entry at the position of A[i, s] or B[s, j]
+multiplies its token with the other number. The entry then uses the pairs s + 1, s + 2, … modulo k. All
+positions use the same heads, whether their token belongs to A or to B.
 
 A matching of entries with tokens determines the position of each entry. A matching exists if and only
 if k ≥ rc/(r + c), which is the paper's condition. In general, the positions of the entries are not a

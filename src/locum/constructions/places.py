@@ -52,7 +52,7 @@ def entries_as_numbers(entries: Any, domain: str) -> Any:
 
 
 def token_arrays(tokens: Any) -> list[Any]:
-    """Return tokens as a list of arrays; the tokens are numbers, arrays or tensors."""
+    """Return tokens, which are numbers, arrays or tensors, as a list of arrays or tensors."""
     import numpy as np
 
     from locum.execution.inputs import is_tensor

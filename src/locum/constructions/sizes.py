@@ -48,9 +48,7 @@ def require_same(a: Size, b: Size, problem: str) -> None:
 
 
 def number_of(size: Size, what: str) -> int:
-    """Return a size that must be a number; an s-op raises an error, since the size determines the
-    number of heads.
-    """
+    """Return a size that must be a number; an s-op raises an error that names ``what``."""
     if isinstance(size, SOp):
         raise GraphError(
             f"{what}: expected a number, since it determines the number of heads, got an s-op"

@@ -88,8 +88,8 @@ def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
 
 
 def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
-    """Return which positions of a row-major matrix are unmasked, and a list of the matrices that the
-    mask reads.
+    """Return an s-op that is true at the unmasked positions of a row-major matrix, and a list of the
+    matrices that the mask reads.
     """
     i, j = coordinates(m.columns)
     if mask is None:

@@ -2,8 +2,8 @@
 
 Attention computes means. A feed-forward multiplies a mean by the number of keys to obtain the sum. This
 number is a constant factor if it is known, and otherwise ``selector_width``. The numbers of heads are
-stated for matrices in row-major order from position 0. Other views need one more head to copy the
-entries.
+stated for matrices in row-major order from position 0. For other views, further heads may be needed to
+copy the entries.
 """
 
 from __future__ import annotations

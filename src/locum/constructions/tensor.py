@@ -338,8 +338,8 @@ class Layout:
         return Tensor(sop, self.shape, self.strides, dtype=self.dtype)
 
     def rounded(self, sop: SOp) -> Tensor:
-        """Return the tensor with this layout whose storage is ``sop``, rounded to the type of the
-        layout.
+        """Return the tensor with this layout whose storage is ``sop``, rounded if the layout has a
+        floating-point type.
         """
         return self.result(apply(self.dtype, sop) if self.dtype in ROUNDINGS else sop)
 

@@ -2,7 +2,7 @@
 
 Queries have the shape [batch, head, query, feature]. Keys and values may have fewer heads, each for a
 group of query heads (grouped-query attention). The results of matrix products, sums and elementwise
-operations are rounded to the type of the tensors.
+functions are rounded to the type of the tensors.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(scores) v as [batch, key head, member, query, feature], and log Σ exp(scores).
 
-    Both are 0 for a query without visible keys. The attention weights are observed under the name
-    ``pattern``, with the shape [batch, head, query, key].
+    Both are 0 for a query without visible keys. The attention weights, with the shape [batch, head,
+    query, key], are passed to :func:`observe` under the name ``pattern``.
     """
     weights, logarithms = masked_softmax(scores(q, k, scale, mask, causal), 4)
     observe("pattern", merge_heads(weights))

@@ -85,7 +85,7 @@ def _sum(families: Sequence[SOp], body: SOp) -> SOp:
 
 
 def _correlate(out: Layout, padded: Tensor, kernel: Tensor, setting: Setting) -> Tensor:
-    """Return Σ x[n, g, c, place · stride + tap · dilation] · w[g, o, c, tap] at [n, g·o, place].
+    """Return Σ x[n, g, c, place · stride + tap · dilation] · w[g, o, c, tap] at [n, (g, o), place].
 
     ``kernel`` has the shape [group, output channel, channel, tap, …]. The sums are not rounded.
     """

@@ -1,6 +1,6 @@
 """Compute softmax and normalisation of tensors along dimensions, and their gradients.
 
-Each function rounds intermediate results to the type of its tensors.
+Intermediate tensors are rounded to the type of the inputs.
 
 >>> from locum import tokens
 >>> from locum.constructions.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Compute averages and maxima over windows of tensors [batch, channel, place, …].
+"""Compute the windows of average and max pooling on tensors [batch, channel, place, …].
 
 The windows are a view of the padded tensor: each dimension of the kernel adds a dimension to the view.
 The entries of a window are called taps.

@@ -1,7 +1,8 @@
 """Reduce tensors along dimensions: maxima and their indices, products and cumulative sums.
 
-The entries to be reduced are first arranged in *rows* of n entries. The row for the result at position
-p occupies the positions p·n to p·n + n − 1. For most tensors, this arrangement is a view.
+For maxima, minima and products, the entries are first arranged in *rows* of n entries. The row for the
+result at position p occupies the positions p·n to p·n + n − 1. A tensor that already has this
+arrangement is not copied.
 
 >>> from locum import tokens
 >>> from locum.constructions.tensor import Layout, Tensor

@@ -30,7 +30,9 @@ class _Undecided(BaseException):
 
 
 class _Operand:
-    """An s-op passed to a Python function, with the truth values assumed on the current path."""
+    """An argument or intermediate s-op of a Python function, with the truth values of the current path
+    that have not been used yet.
+    """
 
     def __init__(self, sop: SOp, given: list[bool]) -> None:
         self.sop = sop

@@ -80,9 +80,9 @@ _dyck2 = where(aggregate(_up_to_here, indicator(_wrong)) > 0, "F", where(_depth 
 _reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
 _palindrome = aggregate(full, indicator(_reverse == tokens)) == 1
 
-#: The length of the run of equal tokens that ends at the current position.
 _starts = ~(_previous == tokens)
 _start = aggregate(best(_up_to_here & select(_starts, True, "=="), indices), indices)
+#: The length of the run of equal tokens that ends at the current position.
 _run_length = indices - _start + 1
 
 _sort = sort(tokens, tokens)

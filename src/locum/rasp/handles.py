@@ -92,7 +92,7 @@ _BOOLEANS = {"and", "or", "not", "member", *(row.operation for row in COMPARISON
 #: Types that are accepted as an s-op. An atom denotes an s-op with this value at every position.
 Operand: TypeAlias = "SOp | Atom"
 
-#: Inputs on which a repr tries to show the program, in order.
+#: Inputs on which ``repr`` runs the program, in order, until a run succeeds.
 EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
 #: Programs with more nodes or heads than this are shown without an example.
 _REPR_LIMIT = 2_000
@@ -130,17 +130,17 @@ class Handle:
     ) -> Any:
         """Run the program on a sequence or a batch of sequences.
 
-        A sequence is a string, a list or a 1-d array; a batch is a list of lists, which may have
-        different lengths, or a 2-d array. ``executor`` is "dense", "fast", "heads" or "auto". With
-        ``strict``, the fast executor raises an error instead of using dense execution for a part of the
-        program.
+        A sequence is a string, a list or a 1-d array or tensor. A batch is a list of lists, which may
+        have different lengths, or a 2-d array or tensor. ``executor`` is "dense", "fast", "heads" or
+        "auto". With ``strict``, the fast executor raises an error instead of falling back to dense
+        execution.
         """
         from locum.execution import run  # NumPy is imported with the first run
 
         return run(self.node, tokens, executor=executor, domain=domain, strict=strict)
 
     def named(self, name: str) -> Self:
-        """Name this s-op or selector in labels and figures of compiled networks, and return it.
+        """Name this s-op or selector in figures and in labels of compiled networks, and return it.
 
         The name is not part of the program. A later name for the same program replaces an earlier name.
 
@@ -485,7 +485,7 @@ def sop_node(operand: object, op: str) -> Node:
 
 
 def _boolean_node(operand: object) -> Node:
-    """Return the node of a boolean operand of ``^``; the error for numbers suggests ``**``."""
+    """Return the node of a boolean operand of ``^``, or raise an error that suggests ``**``."""
     node = sop_node(operand, "^")
     kind = node.attributes.get("cast", node.attributes.get("value"))
     if node.op in _BOOLEANS or kind == "bool" or kind is True or kind is False:

@@ -1,7 +1,7 @@
 """Write RASP programs in Python: s-ops and selectors are Python objects.
 
 ``tokens``, ``indices``, ``length`` and constants are s-ops. Operators, functions, ``select`` and
-``aggregate`` combine them into new programs. Nothing is computed until a program is *called* on an
+``aggregate`` combine them into new programs without computing values. Call a program to run it on an
 input. Objects are interned: writing the same program twice returns the same object.
 
 >>> histogram = selector_width(select(tokens, tokens, "=="))
@@ -123,8 +123,8 @@ def selector_width(selector: Selector) -> SOp:
 def sum(selector: Selector, values: Operand) -> SOp:  # noqa: A001  (the name users know: locum.sum)
     """Sum ``values`` over the keys that each query selects; a query that selects no key receives 0.
 
-    A sum of integers is an integer, exact up to 2⁵⁰. RASP supports only means, so the sum is the number
-    of selected keys times their mean. The product is rounded if all selected values are integers.
+    The sum is computed as the number of selected keys times the mean of their values. If all selected
+    values are integers, this product is rounded to an integer, and sums up to 2⁵⁰ are exact.
 
     >>> sum(full, tokens)([3, 1, 2]), sum(full, tokens)([0.5, 0.25])
     ([6, 6, 6], [0.75, 0.75])
@@ -249,7 +249,9 @@ def sum_over(*families_and_body: Operand) -> SOp:
 
 
 def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
-    """Choose ``then`` where the condition holds, else ``otherwise``; both are evaluated everywhere.
+    """Choose ``then`` where the condition is true, else ``otherwise``.
+
+    Dense execution evaluates both at every position.
 
     >>> where(indices > 1, "late", "early")("abc")
     ['early', 'early', 'late']
@@ -258,7 +260,7 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
 
 
 def indicator(condition: Operand) -> SOp:
-    """Return 1 where the condition holds, else 0.
+    """Return 1 where the condition is true, else 0.
 
     >>> indicator(tokens == "a")("abca")
     [1, 0, 0, 1]
@@ -296,9 +298,15 @@ def lookup(value: Operand, table: Mapping[Any, Atom], default: Atom | None = Non
         raise GraphError("lookup: expected a table with one or more entries, got {}; try {'a': 1}")
     if default is None:
         return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
-    # Both branches of ``where`` are evaluated everywhere, so the lookup needs a value everywhere.
-    known = member(value, atoms)
-    return where(known, lookup(where(known, value, next(iter(atoms))), atoms), default)
+    found: Operand = default
+    for is_text in (False, True):  # a sequence cannot mix strings with numbers
+        part = {key: atom for key, atom in atoms.items() if isinstance(key, str) is is_text}
+        if part:
+            # Both branches of ``where`` are evaluated, so the lookup needs a key at every position.
+            known = member(value, part)
+            found = where(known, lookup(where(known, value, next(iter(part))), part), found)
+    assert isinstance(found, SOp)  # the table is not empty
+    return found
 
 
 def minimum(a: Operand, b: Operand) -> SOp:

@@ -31,10 +31,9 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 
     With one s-op, ``over`` lists its values; with several, ``over`` contains one list of values for
     each s-op. A program contains no vocabulary, so ``over`` is required.
-    ``locum.networks.compiler.values_of`` lists the values of an s-op if there are finitely many.
-    Running the program on a value that is not listed, or for which the function fails, is an error.
-    Results other than None are converted to text unless they are all strings, or all numbers or
-    booleans.
+    ``locum.networks.compiler.values_of`` lists the possible values of many s-ops. Running the program
+    on a value that is not listed, or for which the function fails, is an error. Results other than None
+    are replaced by their Python text unless they are all strings, or all numbers or booleans.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -59,7 +58,7 @@ class Domain:
 
     With ``own``, the values are atoms, and each of them except None represents itself. The same is true
     without ``own`` if all values except None are strings, or if all are numbers or booleans. Otherwise,
-    the Python text of each value represents the value.
+    the Python text of each value except None represents the value.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:

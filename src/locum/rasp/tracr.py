@@ -1,14 +1,15 @@
 """Convert Tracr programs to s-ops.
 
 Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
-of ``Map`` and ``SequenceMap``) are called on s-ops, and the resulting s-op is used if it computes the
-same values. Other functions of means are run on all their branches (``branches.py``). All other
-functions become lookup tables over the values of their arguments. Predicates that are not comparisons
-are converted to selectors of classes of keys and classes of queries.
+of ``Map`` and ``SequenceMap``) are called on s-ops. If the possible values of all arguments are known,
+the resulting s-op is used only if it computes the same values. Other functions of means are run on all
+their branches (``branches.py``). All other functions become lookup tables over the values of their
+arguments. Predicates that are not comparisons are converted to selectors of classes of keys and classes
+of queries.
 
-Tracr's ``None`` becomes a smaller number if all other values are numbers or booleans, and otherwise a
-string such as "None". If Tracr's evaluation returns no value, or a value that is not an atom, such as a
-mean of None, running the converted program raises an error.
+Tracr's ``None`` becomes a smaller negative integer if all other values are numbers or booleans, and
+otherwise a string such as "None". If an aggregate averages None, running the converted program raises
+an error. This is also the case if a numerical aggregate without a default selects no key.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
     """Convert a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) to an s-op that computes the same
     values.
 
-    ``vocabulary`` and ``length`` (the maximum input length) determine the values over which the
-    functions of the program are tabulated.
+    An atom represents None. If the results of a function have mixed types or are not atoms, their
+    Python text represents them. ``vocabulary`` and ``length`` (the maximum input length) determine the
+    values over which the functions of the program are tabulated.
 
     >>> from_tracr("a text", vocabulary="ab", length=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -315,7 +317,7 @@ def _parts(item: Any) -> list[Any]:
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp | None:
-    """Call a function on s-ops, and return the resulting s-op or, if this fails, None."""
+    """Call a function on s-ops, and return its result if it is an s-op, or else None."""
     try:
         traced = function(*(argument.sop for argument in arguments))
     except Exception:  # functions may raise any error on these arguments

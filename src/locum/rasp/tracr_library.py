@@ -1,8 +1,8 @@
-"""Define the programs of Tracr's library as s-ops, for a benchmark.
+"""Define the programs of Tracr's library as s-ops, for benchmarks, tests and datasets of circuits.
 
 Each :class:`Program` builds an s-op and its vocabulary for a maximum input length. Tracr's ``None``,
-the value of an aggregate that selects no key, has no counterpart. Aggregates of strings return ``""``
-instead, so comparing this value with a token returns False. Tracr's encodings ``numerical`` and
+the value of an aggregate that selects no key, has no counterpart. ``shift_by`` returns ``""`` instead,
+so comparing this value with a token returns False. Tracr's encodings ``numerical`` and
 ``categorical`` do not change values and are omitted.
 """
 
@@ -116,8 +116,9 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
     """Draw a random sequence of brackets.
 
-    If the length is even, a balanced sequence is drawn with probability 1/2. With probability 1/4, one
-    bracket of a balanced sequence is replaced by a random one. Otherwise, the sequence is uniform.
+    The sequence is balanced with probability 1/2. With probability 1/4, one bracket of a balanced
+    sequence is replaced by a random one. Otherwise, the sequence is uniform. If the length is odd,
+    balanced sequences have one additional closing bracket.
     """
     kind = chance.randrange(4)
     if kind == 0:

@@ -1,8 +1,8 @@
 """Replace hard steps of a compiled network by soft steps that compute almost the same values.
 
 The compiler creates heads with very large differences between scores, so that the attention weights of
-keys that are not selected vanish. It also creates tables that are constant near every value. In such a
-network, the gradient is 0 at most edges. :func:`soften` makes two changes:
+keys that are not selected vanish. It can also create tables that are constant near every value. In such
+a network, the gradient is 0 at most edges. :func:`soften` makes two changes:
 
 - *Heads.* Queries are scaled down until the smallest gap between the largest score and the next score
   is at most ``sharpness``. Keys with the next score then receive a weight of about e^−sharpness.

@@ -5,9 +5,9 @@ head reads are at the bottom, and the output of the head is on the right. A head
 drawn with a row and a column for each value. On a page of limited width, layers are rows, the input is
 at the top, and the output is at the bottom.
 
-``length`` and ``selector_width`` are drawn as the heads that define them. The figure therefore contains
-the layers and heads that ``locum run --count`` reports. Long inputs are drawn without labels, and only
-the first heads of large families are drawn.
+``length`` and ``selector_width`` are drawn as the heads that define them, and counted as in ``locum run
+--count``. For long inputs, token labels and values are omitted. Only the first heads of large families
+are drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from locum.rasp import echo
 from locum.rasp.drawing.svg import Drawing
 from locum.text import shortened, shortened_apart
 
-#: Maximum number of heads drawn per family, and of values drawn per head. A note counts the others.
+#: Maximum number of heads drawn per family, and of values drawn per head.
 MAX_MEMBERS, MAX_VALUES = 6, 24
 
 
@@ -56,7 +56,7 @@ class ShownHead:
     #: value in this head. ``open`` contains the aggregates of the program.
     closed: tuple[Node, ...]
     open: tuple[Node, ...]
-    #: A note on what is omitted: further values and, in the last head of a family, further heads.
+    #: A note on omitted values of the head, or on omitted heads of its family or layer.
     note: str
 
 
@@ -169,7 +169,7 @@ class _Sheet:
         return _TITLE + self.cell + self.side + _GAP + self.cell * len(head.values) + 13 * lines + 4
 
     def value(self, x: float, y: float, width: float, value: Any, kind: str) -> None:
-        """Draw a value in a box, with a font size at which the text fits."""
+        """Draw a box and, if the cells are large enough, a value with a font size at which it fits."""
         self.drawing.box(x, y, width, self.cell, kind)
         if self.named:
             words = echo.scalar(value)
@@ -212,9 +212,10 @@ def flow_svg(
 ) -> str:
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` maps nodes to the names that the titles of heads show. ``most`` is the maximum number of
-    heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a page in
-    pixels, is given, layers are drawn as rows, and heads that do not fit into the width are omitted.
+    ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum
+    number of heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a
+    page in pixels, is given, layers are drawn as rows, and heads that do not fit into the width are
+    omitted.
     The first head of a layer is always drawn.
 
     >>> from locum.rasp.python import aggregate, full, indices
@@ -240,7 +241,10 @@ def flow_svg(
     ]
     result = run(root, tokens)
     sheet = _sheet(tokens, columns, result, narrow=page is not None)
-    columns = [_first_heads(column, _fitting(column, sheet, most, page)) for column in columns]
+    columns = [
+        _first_heads(column, _fitting(column, sheet, most, page), heads)
+        for column, heads in zip(columns, structure.heads, strict=True)
+    ]
     width, height = _place(columns, sheet)
     # Lines are drawn first, so that panels cover them.
     lanes = _draw_flow(sheet, root, columns, width, height)
@@ -268,7 +272,7 @@ def _sheet(
     """Return an empty drawing with sizes for the number of tokens and the lengths of the values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
-    # The output is below the input only on a narrow page.
+    # Only on a narrow page is the output drawn with the same column width.
     words = [echo.scalar(value) for value in [*reads, *(result if narrow else ())]]
     labels = [shortened(echo.scalar(token), _LABEL) for token in tokens]
     letters = min(_LETTERS, max(map(len, [*words, *labels])))
@@ -285,8 +289,8 @@ def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float 
     return max(1, count)
 
 
-def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
-    """Return the first ``most`` heads of a layer.
+def _first_heads(column: list[_Panel], most: int, heads: int) -> list[_Panel]:
+    """Return the first ``most`` of the panels of a layer with ``heads`` heads.
 
     If heads are omitted, the last returned head also receives their lines, and a note that counts them.
     """
@@ -295,7 +299,7 @@ def _first_heads(column: list[_Panel], most: int) -> list[_Panel]:
         last = shown[-1]
         closed = (*last.head.closed, *(node for head in hidden for node in head.closed))
         open_ = (*last.head.open, *(node for head in hidden for node in head.open))
-        note = f"… and {len(hidden)} more heads of this layer"
+        note = f"… and {heads - len(shown)} more heads of this layer"
         last.head = replace(last.head, closed=closed, open=open_, note=note)
     return shown
 
@@ -417,7 +421,7 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
 
 
 def _draw_captions(sheet: _Sheet, head: ShownHead, x: float, y: float) -> None:
-    """Write the labels of the values that a head reads; several labels are numbered."""
+    """Write the labels of the values that a head reads, and its note; several labels are numbered."""
     room = int((sheet.width(head) - sheet.label) / _LETTER)
     marks = [f"{n}: " if len(head.values) > 1 else "" for n in range(len(head.values))]
     room -= max(map(len, marks), default=0)
@@ -476,7 +480,7 @@ def _curve(
 
     A line that skips a layer follows the coordinate ``lane``: y, or x in a narrow figure.
     """
-    # A narrow figure runs from top to bottom, so its coordinates are swapped.
+    # In a narrow figure, layers are arranged from top to bottom, so coordinates are swapped.
     (x0, y0), (x1, y1) = (start[::-1], end[::-1]) if narrow else (start, end)
     bend = max(30.0, min(60.0, (x1 - x0) / 2)) if not narrow else (x1 - x0) / 2
     turn = (_LAYER_GAP if narrow else _COLUMN_GAP) * 0.6

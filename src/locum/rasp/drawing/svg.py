@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape as html_escape
 
-#: Characters that no XML file may contain.
+#: Characters that XML 1.0 does not allow.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 #: Colours of each kind of element on light and dark backgrounds.

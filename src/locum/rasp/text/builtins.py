@@ -1,10 +1,10 @@
 """Define the names that are available to every RASP program.
 
-:func:`base_scope` returns the inputs such as ``indices``, the constants ``True`` and ``False``,
+:func:`base_scope` contains the inputs such as ``indices``, the constants ``True`` and ``False``,
 functions that correspond to operations of the graph, and Locum's extensions. The other functions of the
 standard library are written in RASP (``library.rasp``).
 
-A function builds a node from s-ops or selectors. Elementwise functions of atoms return an atom.
+Functions build nodes. Elementwise functions of atoms return an atom.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Describe the names of the language for ``help`` and ``?name`` in the REPL.
+"""Describe names for ``help`` and ``?name`` in the REPL.
 
-The description of a function that is written in RASP is its definition.
+The description of a library function that is written in RASP contains its definition.
 
 >>> print(describe("indicator"))
 indicator(a)
@@ -30,7 +30,7 @@ A statement ends with ; and its value is shown on the running example.
 
   x = indices + 1;                     an s-op: a value at each position
   s = select(indices, indices, <=);    a selector: which keys each query attends to
-  aggregate(s, x);                     the mean of what each query attends to
+  aggregate(s, x);                     the mean of x at the selected keys
   def f(a) { return a + 1; }           a function
   set example "hello"                  the running example
   load "file";                         the names of a program in file.rasp
@@ -51,7 +51,7 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "full_s": ("full_s", "the selector with which every query attends to every key"),
         "True": ("True", "the boolean that is true"),
         "False": ("False", "the boolean that is false"),
-        "out": ("out", "the value of the last statement"),
+        "out": ("out", "the last value that was shown or assigned"),
         "select": (
             "select(keys, queries, ==)",
             "each query attends to the keys that equal it; or != < <= > >=",
@@ -119,7 +119,7 @@ def library_texts() -> Mapping[str, str]:
 
 @cache
 def reserved() -> frozenset[str]:
-    """Return the names that no program may assign.
+    """Return the names that no program may assign at top level.
 
     >>> "sort" in reserved(), "tokens" in reserved(), "exp" in reserved()
     (True, False, False)
@@ -197,7 +197,7 @@ def asked(line: str, names: Mapping[str, Value]) -> str | None:
 
 
 def answer(question: str, names: Mapping[str, Value]) -> str:
-    """Return the description of the requested name, or the introduction if the name is empty."""
+    """Return the description of a name, the list of names for "names", or the introduction for ""."""
     if not question:
         return OVERVIEW
     if question == "names":

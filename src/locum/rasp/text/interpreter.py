@@ -147,7 +147,7 @@ def _charge(entries: int, budget: Budget) -> None:
 def _lookup(index: SOp, table: dict[Value, Value]) -> SOp:
     """Return an s-op that looks up each value of ``index`` in a table.
 
-    Entries of the table that are not atoms are an error only if a program looks them up.
+    Entries of the table that are not atoms are omitted, so looking them up is an error.
     """
     atoms = {key: value for key, value in table.items() if is_atom(value)}
     if not table:
@@ -265,7 +265,7 @@ def loop(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def draw(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate a ``draw`` statement with the drawing function of the host application."""
+    """Evaluate a ``draw`` statement with the drawing function of the session."""
     program = yield tree.children[0], scope
     tokens = (yield tree.children[1], scope) if len(tree.children) > 1 else None
     if not isinstance(program, SOp):
@@ -275,7 +275,7 @@ def draw(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def load(machine: Machine, tree: Syntax, scope: Scope) -> None:
-    """Load the file that a ``load`` statement names, through the host application."""
+    """Load the file that a ``load`` statement names."""
     machine.host.load_file(str(tree.children[0])[1:-1], scope)
 
 

@@ -1,7 +1,7 @@
 """Limit the resources of RASP texts, so that hostile or erroneous input ends in an error.
 
-On an ordinary machine, the defaults limit a text to two seconds of work, and a session to one gigabyte
-of memory. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
+On an ordinary machine, the defaults limit a text to about two seconds of work, and a session to about
+one gigabyte of memory. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from locum.budget import Budget
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds on the resources of a text and of a session; errors name the exceeded limit."""
+    """Upper bounds on the resources of a text and of a session."""
 
     #: Number of characters in one text: a file, or one call of ``execute``.
     text: int = 500_000

@@ -183,7 +183,7 @@ def same(left: Value, right: Value, budget: Budget) -> bool:
     """Compare two values as Python does; s-ops and functions are compared by identity.
 
     Lists can share members in such a way that a naive comparison takes exponential time. Each pair of
-    objects is therefore compared only once, for one step of the budget.
+    lists or dicts is therefore compared only once. A comparison costs one step of the budget.
     """
     seen: set[tuple[int, int]] = set()
     waiting = [(left, right)]

@@ -1,8 +1,8 @@
 """Choose the names under which s-ops and selectors are displayed.
 
-Assigning a value, or returning it from a function, gives the value a name. RASP displays lists of s-ops
-by these names. The names are stored outside the graph. Building the same node twice returns one node,
-so its name is the most recent one.
+An s-op or selector receives a name if it is assigned or returned from a function. RASP displays lists
+of s-ops with these names. The names are stored outside the graph. Building the same node twice returns
+one node, so its name is the most recent one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Names:
     def of(self, node: Node) -> str:
         """Return the display name of a node, or its expression if it has no name.
 
-        If the expression is too long or too deep, the result is the kind of the node.
+        If the expression is too long or too deep, or is a call such as ``select(…)``, the result is a
+        word for the kind of the node.
         """
         name = self._names.get(node)
         if name is None:
@@ -42,7 +43,7 @@ class Names:
         return name
 
     def call(self, function: str, arguments: Sequence[Any]) -> str:
-        """Return the text of a function call, which is the display name of the call's result."""
+        """Return the text of a function call, for use as the display name of its result."""
         parts: list[str] = []
         for argument in arguments:
             parts.append(self._argument(argument))
@@ -87,8 +88,8 @@ class Names:
         pattern = _PATTERNS.get(node.op)
         if node.op in _MIRRORED and node.inputs[0].op == "constant" != node.inputs[1].op:
             pattern = _MIRRORED[node.op]  # Python mirrors a comparison of a plain value with an s-op
-        # The machine names everything it builds, inputs first; only the library builds deeper
-        # expressions.
+        # All s-ops and selectors that the machine builds receive names, inputs first. Only Python
+        # functions build deeper expressions whose parts have no names.
         if pattern is None or any(self._is_deep(part) for part in node.inputs):
             return unnamed(node, "plain select")
         return pattern.format(*(self.of(part) for part in node.inputs))

@@ -1,7 +1,7 @@
 """Evaluate operators: arithmetic, comparison, logic, ternaries and ``in``.
 
-Operators on atoms, lists and dicts follow Python, with a different precedence (``PRECEDENCE``).
-Operators on s-ops build nodes.
+Operators on atoms, lists and dicts are a subset of Python's, with a different precedence
+(``PRECEDENCE``); ``^`` is the power. Operators on s-ops build nodes.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
 
 
 def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate ``indicator``: return 1 where a boolean s-op is true, else 0."""
+    """Evaluate ``indicator``: return an s-op that is 1 where the given s-op is true, else 0."""
     value = yield tree.children[0], scope
     if not isinstance(value, SOp):
         raise RaspError("type", f"indicator: expected an s-op, got {words_for(value)}")

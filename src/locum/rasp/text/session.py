@@ -3,7 +3,7 @@
 The REPL, the command line, notebooks and the playground use sessions. A session contains the defined
 names, an example input for s-ops, an example input for selectors, and display switches. Building a
 program does not depend on the examples. Results are computed on an example, and each part of a program
-is computed once per example.
+is normally computed once per example.
 
 >>> session = Session(example="hello")
 >>> for result in session.execute("x = indices + 1; select(tokens, tokens, ==);"):
@@ -77,7 +77,7 @@ class Session:
         self._read_ahead: tuple[str, list[Statement]] | None = None
         #: Notes that a statement displays in addition to its value.
         self._notes: list[str] = []
-        #: The name that a program run by :meth:`script` or :meth:`define` assigned last, or None.
+        #: The name in the last assignment of programs run by :meth:`script` or :meth:`define`, or None.
         self.last_assigned: str | None = None
         self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
@@ -132,7 +132,7 @@ class Session:
         return not reader.waiting
 
     def define(self, text: str) -> None:
-        """Run a program only to define its names; nothing is displayed or computed on the example.
+        """Run a program only to define its names, without displaying values.
 
         The first error is raised.
         """
@@ -272,7 +272,7 @@ class Session:
         return self.examples.result(function, function.name)
 
     def _run_loop(self, tree: Syntax) -> Result:
-        """Run a loop; each assigned s-op or selector must have a value on the example, as in any
+        """Run a loop; s-ops and selectors that it assigns must have values on the example, as in an
         assignment.
 
         RASP stops at the first statement without a value and keeps earlier assignments. A loop that
