@@ -1,7 +1,7 @@
 (** * Activations, entry by entry, for all shapes (Listing 4, remark on activations)
 
-    The theorem, [activation_correct]: the program [activated a] of each activation a computes the
-    function [activation a] of every entry. *)
+    The theorem, [activation_correct]: for each activation a with [sound a], the program [activated a]
+    computes the function [activation a] of every entry. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -13,13 +13,12 @@ Open Scope R_scope.
 Inductive activation_name :=
   | Relu | LeakyRelu (slope : atom) | Abs | Gelu (half root : atom) | Sigmoid | Silu | TanH | EluPlusOne.
 
-(** Some activations are undefined for numbers outside of the matrix. They receive 0 at these
-    positions. *)
 Definition sigmoid_of (x : sop) : sop :=
   let small := Unary Exp (Unary Negate (Unary Absolute x)) in
   Binary Divide (IfElse (Binary (Compare Ge) x (integer 0)) (integer 1) small)
     (Binary Add (integer 1) small).
 
+(** Activations other than [Relu], [LeakyRelu] and [Abs] receive 0 outside of the matrix. *)
 Definition activated (a : activation_name) (r c : nat) (s : sop) : sop :=
   let x := IfElse (inside r c) s (integer 0) in
   match a with
@@ -110,7 +109,7 @@ Section Activations.
     - intros q Q. pose proof (exp_pos (- Rabs (f q))). simpl. lra.
   Qed.
 
-  (** Every activation, on every matrix. *)
+  (** Every activation with [sound a], on every matrix. *)
   Theorem activation_correct a r c s M : sound a ->
     holds (row_major s r c) M ->
     holds (row_major (activated a r c s) r c) (fun i j => activation a (M i j)).

@@ -322,7 +322,7 @@ Section Agreement.
   Qed.
 End Agreement.
 
-(** The output of [runQ] is the result of the program on these tokens. *)
+(** The output of [runQ] is the result of the program on these tokens, unless it is [Unknown]. *)
 Theorem runQ_agrees tokens p :
   match runQ tokens p with
   | Value values => exists y, run (length tokens) (fun q => inject (nth q tokens (NumQ 0))) p = Some y /\

@@ -1,13 +1,13 @@
-(** * Every item of the paper and its theorem, in the order of the paper
+(** * The theorems, by item of the paper
 
-    Each name below is a theorem for all shapes about the executed program. The named file contains
-    the statement, and the program above it. [Errata.v] refutes wrong statements of the paper. *)
+    Each definition below is another name of a theorem. [Errata.v] refutes wrong statements of the
+    paper. *)
 
 From Locum Require Export Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
 From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Maxout.
 From Locum Require Export Inversion Hierarchy Kinds Encoding Rationals Agreement Errata.
 
-(** ** The executable semantics over the rationals is [eval] ([Rationals.v], [Agreement.v]) *)
+(** ** The executable semantics over the rationals agrees with [eval] ([Agreement.v]) *)
 Definition semantics_agree := @evalQ_agrees.
 Definition results_agree := @runQ_agrees.
 

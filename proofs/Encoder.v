@@ -39,8 +39,8 @@ Definition encoder_of_heads n d dv d1 d2 H : sop :=
   plain_encoder 6 n d d1 d2 (n * d + H * (d * d) + H * (d * dv) + H * (dv * d))
     (projected H (X n d) (n * d) dv d).
 
-(** A layer with biases and norms. Position [first] begins W1, b1, W2, b2, the gains and biases of
-    both norms, and ε. *)
+(** A layer with biases and norms. The tokens from position [first] on are W1, b1, W2, b2, the gain and
+    the bias of each norm, and ε. *)
 Inductive norm := Post | Pre.
 
 Definition encoder_layer (where_ : norm) (act : activation_name) (attend : matrix -> sop)

@@ -2,8 +2,7 @@
 
     [encoded parts] is the sequence of the entries of several matrices, row by row and one matrix
     after another, followed by zeros. [theorem_1]: for all n, d, d_v ≥ 1, one program computes T(X) on
-    ⟨T, X⟩ for every T of this order and every X. No theorem below has a hypothesis about tokens, so
-    each theorem holds for every T and X. *)
+    ⟨T, X⟩ for every T of this order and every X. No theorem below has a hypothesis about tokens. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -50,7 +49,8 @@ Definition attention_parts {E} n d dv (x a v : nat -> nat -> E) : list (part E) 
   [Part n d x; Part d d a; Part d dv v].
 Definition encode n d dv (T : attention_module) (x : nat -> nat -> R) : nat -> value :=
   encoded (attention_parts n d dv x (weight_A T) (weight_V T)).
-(** The number of tokens that the program requires: ⟨T, X⟩, the n×n scores and the n×d_v result. *)
+(** The number of tokens that the program requires: enough for ⟨T, X⟩, for the n×n scores and for the
+    n×d_v result. *)
 Definition attention_size n d dv : nat := n * d + d * d + d * dv.
 Definition attention_length n d dv : nat := Nat.max (attention_size n d dv) (Nat.max (n * n) (n * dv)).
 
@@ -167,7 +167,8 @@ Ltac conjuncts := cbv zeta; repeat lazymatch goal with |- _ /\ _ => split end.
 
 (** ** Theorem 1 *)
 
-(** The programs of four recipes, with and without a row maximum. *)
+(** The programs of the recipes fetch and paper, with and without the row maximum, and of the recipe
+    tiled. *)
 Inductive recipe := Fetch | FetchPlain | PaperHeads (stable : bool) | Tiles.
 Definition program_of (w : recipe) n d dv : sop :=
   match w with
@@ -198,8 +199,8 @@ Proof.
   intros N0 D0 V0. exists (U n d dv). intros N L T x. now apply (every_recipe_simulates Fetch).
 Qed.
 
-(** The hypotheses of the theorems on views can be satisfied. Every matrix is contained in some
-    tokens. For every T and X of every order, some tokens satisfy all hypotheses of [U_simulates]. *)
+(** Hypotheses about tokens can be satisfied. Every matrix is contained in some tokens. For every T and
+    X of every order, some tokens satisfy the hypotheses of [U_simulates] about tokens. *)
 Theorem every_matrix_is_held N r c first M : (first + r * c <= N)%nat ->
   exists tokens, holds N tokens closed (block r c first) M.
 Proof.

@@ -1,8 +1,8 @@
 (** * Statements of the paper that do not hold as printed, with the counterexamples of docs/errata.md
 
-    The definitions are transcribed from the paper. Each theorem, [E1_refuted] … [E36_refuted],
-    negates the printed statement. The other files prove the corrected statements ([Constructions.v]
-    lists them). *)
+    The definitions are transcribed from the paper. Each of the theorems [E1_refuted] … [E36_refuted]
+    negates the printed statement. The other files prove corrected statements for most of these errata
+    ([Constructions.v] lists the theorems). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -153,8 +153,7 @@ Proof.
   simpl in V0. rewrite V0 in U2. unfold dot, ones in U2. simpl in U2. lra.
 Qed.
 
-(** ** E7, Algorithm 2: with blocks of height r, some positions have no denominator ((r, c) = (2, 3))
-    *)
+(** ** E7, Algorithm 2: with blocks of height r, some denominators are 0 ((r, c) = (2, 3)) *)
 Definition printed_softmax (r c : nat) : sop :=
   let l := Family 1 0 r in
   let keys := SelectorAnd (Select Ge Indices (Binary Multiply (Head l) (integer c)))
@@ -255,7 +254,7 @@ Proof.
   injection Z as <-. specialize (V 0%nat ltac:(lia)). rewrite W in V by lia. simpl in V. injection V. lra.
 Qed.
 
-(** ** E2, Listing 5: MaxMin is wrong for negative numbers at odd positions (1, −2 gives 1, 1) *)
+(** ** E2, Listing 5: MaxMin can be wrong for negative numbers at odd positions (1, −2 gives 1, 1) *)
 Definition printed_flips : sop :=
   let following :=
     Aggregate (SelectorAnd (Select Eq Indices (Binary Add Indices (integer 1)))

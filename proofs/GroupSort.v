@@ -1,4 +1,4 @@
-(** * GroupSort: each group of g entries in descending order, for all shapes and all g
+(** * GroupSort: each group of g entries in descending order, for all g that divide the size
 
     One selector computes the rank of every entry in its group, and one head moves the entry to its
     rank. The theorem, [groupsort_correct]: in each group, the result is a permutation of the entries
@@ -73,7 +73,7 @@ Section Ranks.
     exfalso. destruct B as [B|[_ B]]; [lra|lia].
   Qed.
 
-  (** An entry that precedes another entry has a lower rank. *)
+  (** An entry that precedes another entry of its group has a lower rank. *)
   Lemma rank_order q k : (q / g = k / g)%nat -> before f q k = true -> (rank f g k < rank f g q)%nat.
   Proof.
     intros G B. unfold rank. rewrite G. destruct (own_place k) as [t [T E]].

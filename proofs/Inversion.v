@@ -1,8 +1,8 @@
 (** * Cofactors, determinant and inverse of order 3 (Lemma inversion, Algorithm 5, Listings 7 and 8)
 
     The theorems are [cofactor_correct], [determinant_correct], [paper_determinant_correct] and
-    [inverse_correct]. For det ≠ 0, the paper's program has a value, which is the inverse: A·A⁻¹ = I
-    and A⁻¹·A = I. *)
+    [inverse_correct]. For det ≠ 0, the paper's program has a value, which contains the inverse:
+    A·A⁻¹ = I and A⁻¹·A = I. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.

@@ -2,8 +2,8 @@
 
     The theorems are [linear_U_simulates], [elu_U_simulates] (linear attention with the feature map
     elu + 1), [linformer_U_simulates] and [performer_U_simulates] (the features are random, so ω is a
-    matrix of T). Each theorem is about a program that depends only on the sizes: its value on ⟨T, X⟩
-    is T(X). *)
+    matrix of T). The programs depend only on the sizes and, for Performer, on two constants. The value
+    of each program on ⟨T, X⟩ begins with T(X). *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -210,7 +210,7 @@ Section Kinds.
       now rewrite (proj2 (Nat.ltb_lt _ _) L'), V'.
   Qed.
 
-  (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, with rows normalised to the sum 1 *)
+  (** *** Performer: φ(X W_Q) φ(X W_K)ᵀ X V, where the rows of weights are normalised to the sum 1 *)
   Theorem performer_U_simulates half root k omega :
     is_number (value_of half) = true ->
     is_number (value_of root) = true -> 0 < real root -> (0 < k)%nat -> (n * n <= N)%nat -> (n * k <= N)%nat ->

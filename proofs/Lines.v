@@ -1,7 +1,7 @@
 (** * The entry of a matrix at a position, and sums over the positions of a line
 
-    The theorem, [entries_correct]: [entries m] returns the row and the column of the entry at each
-    position, and −1 at positions without an entry. *)
+    The lemma [entries_correct]: for a matrix with [laid m], [entries m] returns the row and the column
+    of the entry at each position, and −1 at positions without an entry. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -38,7 +38,8 @@ Definition entries (m : matrix) : sop * sop :=
 
 (** ** Meaning *)
 
-(** No two entries have the same position, in the order in which [entries] searches them. *)
+(** Each row ends before the next row begins, or each column if [crosswise m]. No two entries then have
+    the same position. *)
 Definition laid (m : matrix) : Prop :=
   (0 < row_stride m)%nat /\ (0 < column_stride m)%nat /\
   if crosswise m then ((rows m - 1) * row_stride m < column_stride m)%nat
@@ -220,7 +221,7 @@ Section Lines.
     rewrite !andb_true_iff, Nat.leb_le, !Nat.ltb_lt, Nat.eqb_eq. repeat split; auto. unfold q; lia.
   Qed.
 
-  (** The result of [entries], for every layout of the matrix. *)
+  (** The result of [entries], for every matrix with [laid m]. *)
   Lemma entries_correct m o : laid m ->
     exists (here : nat -> bool) (row col : nat -> nat),
       (forall e, index e (sop_of (offset m)) (fun _ => o) ->

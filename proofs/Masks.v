@@ -1,9 +1,10 @@
-(** * Lemma softmax for every executed form: unmasked, causal, the first columns, a matrix as mask
+(** * Lemma softmax: unmasked, causal, the first columns, a matrix as mask
 
     The theorems are [unmasked_softmax_correct] (with the cases [plain_softmax_correct] and
     [stable_softmax_correct]), [causal_softmax_correct], [columns_softmax_correct] and
-    [masked_softmax_correct]. Each theorem holds for all shapes, with and without the row maximum, for
-    e and for every base > 1. [softmax_of] of [Softmax.v] defines the softmax. *)
+    [masked_softmax_correct]. Except for the two cases, each theorem holds for all shapes, with and
+    without the row maximum, for e and for every base > 1. [softmax_of] of [Softmax.v] defines the
+    softmax. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.

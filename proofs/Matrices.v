@@ -9,7 +9,7 @@ Import ListNotations.
 From Locum Require Import Rasp Reasoning.
 Open Scope R_scope.
 
-(** ** Positions are numbers or s-ops. Sums with 0 and products with 1 have no node *)
+(** ** Positions are numbers or s-ops. Sums with 0, and products with 0 or 1, have no node *)
 Inductive place := Int (n : nat) | At (p : sop).
 
 Definition sop_of (x : place) : sop :=
@@ -50,7 +50,7 @@ Definition address (m : matrix) (o i j : nat) : nat :=
 Definition position (m : matrix) (i j : place) : place :=
   plus (plus (offset m) (times i (Int (row_stride m)))) (times j (Int (column_stride m))).
 
-(** Entry (i, j) at each position that selects it: one head. *)
+(** Entry (i, j), where i and j may differ between positions: one head. *)
 Definition entry (m : matrix) (i j : place) : sop :=
   fetch (sop_of (position m i j)) (source m).
 
@@ -80,7 +80,7 @@ Section Matrices.
   Notation gives := (gives N tokens).
   Notation index := (index N tokens).
 
-  (** A program can be a part of a sum over heads, and the context defines these heads. Inner sums of
+  (** A program can be a part of a sum over heads, and the context restricts these heads. Inner sums of
       height [h] do not change the context if [keeps h] holds. *)
   Variable context : environment -> Prop.
   Definition keeps (h : nat) :=

@@ -1,8 +1,8 @@
 (** * Theorem 1 with the heads of the paper: one head per row in the softmax, r·c heads in a product
 
     The theorems are [paper_softmax_correct] (Lemma softmax, Algorithm 2) and [paper_U_simulates]. The
-    latter is the statement of [U_simulates] in [Universal.v], for the network that the paper
-    constructs. *)
+    latter is the statement of [U_simulates] in [Universal.v], for the program with the heads of the
+    paper. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -166,7 +166,7 @@ Section PaperUniversal.
   Hypothesis tokens_A : tokens_hold N tokens d d (n * d) a.
   Hypothesis tokens_V : tokens_hold N tokens d dv (n * d + d * d) v.
 
-  (** Theorem 1 for the network that the paper constructs. *)
+  (** Theorem 1 for the program with the heads of the paper. *)
   Theorem paper_U_simulates stable :
     exists y, run N tokens (paper_U stable n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->

@@ -1,9 +1,9 @@
 (** * RASP: programs and their meaning
 
-    A program is a term of the closed table of operations. [eval] runs a program like dense execution:
-    every s-op is computed at every position. If an operation has no value at one position, the whole
-    program has no value ([None]). [aggregate] below defines attention: the mean of the values at the
-    selected keys, or the default if no key is selected. *)
+    A program is a term of the type [sop] below. [eval] runs a program like dense execution: every s-op
+    is computed at every position. If an operation has no value at one position, the whole program has
+    no value ([None]). [aggregate] below defines attention, as the mean of the values at the selected
+    keys, or as the default if no key is selected. *)
 
 From Coq Require Import Reals List Bool Arith ZArith.
 Import ListNotations.
@@ -61,7 +61,7 @@ Definition best (v : nat -> value) (keys : list nat) (k : nat) : bool :=
 
 (** ** Programs *)
 
-(** Constants: integers, booleans, and floats. A float is exactly a fraction. *)
+(** Constants: integers, booleans, and floats. A float is represented by an equal fraction. *)
 Inductive atom := Integer (z : Z) | Fraction (n : Z) (d : positive) | Boolean (b : bool).
 
 Inductive unary :=
@@ -122,7 +122,7 @@ Definition bell_integrable (x : R) : Riemann_integrable bell 0 x :=
   end.
 Definition erf (x : R) : R := 2 / sqrt PI * RiemannInt (bell_integrable x).
 
-(** [None]: the operation has no value, as for division by zero or the logarithm of −1. *)
+(** [None]: the operation has no value, as for the logarithm of −1. *)
 Definition apply1 (op : unary) (v : value) : option value :=
   let a := number v in
   match op with
@@ -141,7 +141,8 @@ Definition apply1 (op : unary) (v : value) : option value :=
   | Indicator => Some (Num (if truth v then 1 else 0))
   end.
 
-(** A real power has a positive base or an integer exponent; 0 to a positive power is 0. *)
+(** A power has a value if the base is positive, if the exponent is an integer and no division by 0
+    occurs, or if the base is 0 and the exponent is positive. *)
 Definition power (a b : R) : option R :=
   if Rlt_dec 0 a then Some (Rpower a b)
   else if Req_EM_T b (floor b) then

@@ -1,8 +1,8 @@
 (** * An executable semantics: [eval] over the rational numbers
 
     [evalQ] follows [eval] of [Rasp.v] line by line, with numbers of the type Q, which Coq computes.
-    The outcome is [Unknown] if a value may be irrational (exp, log, √, tanh, sin, erf and powers with
-    a fraction as exponent). [Agreement.v] proves that [evalQ] agrees with [eval]. [make coq] runs
+    The outcome [Unknown] means that a value may be irrational (exp, log, √, tanh, sin, erf and powers
+    with a fraction as exponent). [Agreement.v] proves that [evalQ] agrees with [eval]. [make coq] runs
     [runQ] on random programs and compares it with dense execution in Python. *)
 
 From Coq Require Import List Bool Arith ZArith QArith Qround Qpower.

@@ -1,8 +1,7 @@
-(** * Reasoning about programs: the result of each operation, for all lengths
+(** * Reasoning about programs: the results of operations, for all lengths
 
-    [gives e p f]: the s-op p has the number f q at every position q. [says]: the same for booleans.
-    [selects e s m]: query q selects the keys k with m q k. [index]: the same for natural numbers.
-    Each operation has one lemma. *)
+    [gives e p f]: the s-op p has the number f q at every position q. [says] and [index] state the same
+    for booleans and for natural numbers. [selects e s m]: query q selects the keys k with m q k. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -27,7 +26,7 @@ Section Reasoning.
   Variable N : nat.
   Variable tokens : nat -> value.
 
-  (** The s-op has a value at every position: the number [f q], the boolean [b q]. *)
+  (** The s-op has a value at every position: the number [f q], or the boolean [b q]. *)
   Definition gives e p (f : nat -> R) :=
     exists g, eval N tokens p e = Some g /\ forall q, (q < N)%nat -> g q = Num (f q).
   Definition says e p (b : nat -> bool) :=

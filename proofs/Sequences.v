@@ -1,7 +1,7 @@
 (** * Operations on sequences: identify, shift, sums, Match₂, k-PARITY; and the layout of arrays
 
     The theorems are [prop_bijection] (Proposition 1D, for arrays with any number of dimensions),
-    [all_sum_correct] (Proposition AHAT, for all positions), [identify_correct], [shift_correct],
+    [all_sum_correct] (Proposition AHAT, for all entries), [identify_correct], [shift_correct],
     [rotate_correct] (snippets of Lemma multi-head), [match2_correct] and [k_parity_correct]. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
@@ -28,7 +28,7 @@ Definition rotate (by_ n : nat) (s : sop) : sop :=
 Definition all_sum (r c : nat) (s : sop) : sop :=
   summed_by (r * c) (Select Lt Indices (integer (r * c))) s.
 
-(** 1 if the sum of this token and some token (possibly itself) is a multiple of p. *)
+(** 1 if the sum of this token and some token (possibly itself) is a multiple of p, else 0. *)
 Definition match2 (p : nat) (s : sop) : sop :=
   let rest := Binary Modulo s (integer p) in
   Unary Indicator

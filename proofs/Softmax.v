@@ -1,4 +1,4 @@
-(** * Softmax of the rows of a matrix, for all shapes: plain, stable, masked, with any base
+(** * Softmax of the rows of a matrix, for all shapes: plain, stable, masked, for e and bases > 1
 
     The theorem, [softmax_correct], is about entry (i, j) of [softmax]. If the mask keeps the entry,
     it is base^(Mᵢⱼ), divided by the sum over the kept entries of the row. All other entries are 0. *)
@@ -20,7 +20,7 @@ Definition same_row (c : nat) : selector := Select Eq (row_index c) (row_index c
 Definition greatest (s : selector) (score : sop) : selector :=
   Best (Best s score) (Unary Negate Indices).
 
-(** The kept scores, and 0 elsewhere, because functions such as exp may be undefined there. *)
+(** The kept scores, and 0 elsewhere. *)
 Definition safe (kept s : sop) : sop := IfElse kept s (integer 0).
 
 Definition row_maximum (c : nat) (kept s : sop) : sop :=
@@ -46,7 +46,7 @@ Definition weights (stable : bool) (x : exponential) (kept : sop) (c : nat) (s :
     (integer 0).
 
 (** weight / (c · mean of the weights of the row). RASP divides at every position, so the divisor is 1
-    outside of the matrix. *)
+    at positions that are not kept. *)
 Definition divided (kept weight sums : sop) : sop :=
   Binary Divide weight (IfElse kept sums (integer 1)).
 Definition frugal_sums (c : nat) (weight : sop) : sop :=

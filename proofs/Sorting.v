@@ -25,7 +25,7 @@ Definition by_partner (n : nat) (s : sop) : sop :=
 Definition maxmin (r c : nat) (s : sop) : sop :=
   IfElse (inside r c) (by_partner (r * c) s) (integer 0).
 
-(** The listing finds and flips pairs. The condition applies only to even positions (erratum E2). *)
+(** The corrected listing finds and flips pairs. Its condition holds only at even positions (E2). *)
 Definition flips (s : sop) : sop :=
   let itself := fetch Indices s in
   let following :=

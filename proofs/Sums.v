@@ -190,7 +190,7 @@ Section Sums.
     intros i j I J. cbv beta. field. apply not_0_INR; lia.
   Qed.
 
-  (** A row of biases added to every row. *)
+  (** A row, such as a row of biases, repeated in every row. *)
   Theorem broadcast_row_correct m r M :
     rows m = 1%nat -> (0 < columns m)%nat -> (r * columns m <= N)%nat ->
     holds m M -> holds (broadcast_row m r) (fun i j => M 0%nat j).

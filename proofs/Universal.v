@@ -1,8 +1,8 @@
 (** * Theorem 1: one program simulates every attention of its order, for all orders
 
     [U n d dv] is a program that depends only on n, d and d_v. The theorem, [U_simulates], holds for
-    all n, d, d_v ≥ 1 and all matrices X, A, V that the tokens contain. U has a value, which is T(X) =
-    softmax(X A Xᵀ) X V:
+    all n, d, d_v ≥ 1 and all matrices X, A, V that the tokens contain. U has a value, which begins with
+    T(X) = softmax(X A Xᵀ) X V:
 
     run N tokens (U n d dv) = Some y /\ y (i * dv + j) = Num (attention n d x a v i j). *)
 
@@ -141,7 +141,7 @@ Section Universal.
   (** The sequence is long enough for the intermediate results, and all tokens are numbers. *)
   Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat.
   Hypothesis blanks : numbers N tokens.
-  (** The tokens are ⟨T, X⟩: the entries of X, A and V. *)
+  (** The tokens contain ⟨T, X⟩: the entries of X, A and V. *)
   Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
   Hypothesis tokens_A : tokens_hold N tokens d d (n * d) a.
   Hypothesis tokens_V : tokens_hold N tokens d dv (n * d + d * d) v.
@@ -154,7 +154,7 @@ Section Universal.
     - intros; apply index_int.
   Qed.
 
-  (** *** Theorem 1: U has a value on ⟨T, X⟩, and it is T(X) = softmax(X A Xᵀ) X V. *)
+  (** *** Theorem 1: U has a value on ⟨T, X⟩, which begins with T(X) = softmax(X A Xᵀ) X V. *)
   Theorem U_simulates :
     exists y, run N tokens (U n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->

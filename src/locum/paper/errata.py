@@ -112,7 +112,7 @@ _ALL = [
     Erratum(
         "E7", "A", "Algorithm 2, R_l",
         (r"\mathbf{0}^{r\times (l-1)c} & \mathbf{1}^{r\times c} & \mathbf{0}^{r\times (r-l)c}",),
-        "A row of A occupies c positions of prop(A), but the block of R_l has r rows. The printed matrices are right only for r = c. Listing 2 is right. Theorem 1 is not affected, because it applies softmax only to n×n matrices.",
+        "A row of A occupies c positions of prop(A), but the block of R_l has r rows. The printed matrices are right only for r = c. Listing 2 does not contain this error. Theorem 1 is not affected, because it applies softmax only to n×n matrices.",
         "For (r, c) = (2, 3), `sum` is 0 at positions 4 and 5, so the last line divides by zero.",
         "The blocks of R_l have c(l − 1), c and c(r − l) rows.",
         Refutable(as_printed.algorithm_2, ClaimInstance("softmax", (2, 3))),

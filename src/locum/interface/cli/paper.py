@@ -44,7 +44,7 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
     """Check every statement of the paper as printed.
 
     STATEMENT is a label of the paper, such as algo:softmax, to check only this statement. Checking all
-    statements takes about half a minute of CPU time. The exit code is 1 if a check of Locum's own
+    statements takes about a minute of CPU time. The exit code is 1 if a check of Locum's own
     programs fails, if a printed statement fails and no erratum explains the failure, or if no check
     demonstrates an erratum.
     """
