@@ -121,10 +121,10 @@ class Entry(ABC):
 
 @dataclass(frozen=True)
 class Compiled(Entry):
-    """A construction given as a program: a recogniser, or an s-op whose outputs are compared."""
+    """A construction given as a program: a recogniser or an s-op."""
 
     program: Callable[[], Recogniser | SOp]
-    #: Whether all outputs are compared, or only the last one.
+    #: Whether all outputs of an s-op are compared, or only the last one.
     everywhere: bool = False
 
     @cached_property

@@ -170,8 +170,9 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
 
     Every verdict on a regular language is computed from its minimal automaton. With --json, the report
     contains witnesses for most verdicts "no", and for a non-regular language a pumping witness, if one
-    is found. In the report, C-RASP_last means programs that are read at the last symbol; other C-RASP
-    classes are read at an end marker. C-RASP without brackets means programs without #import.
+    is found. C-RASP_last means programs that are read at the last symbol. For regular languages, the
+    other C-RASP classes mean programs that are read at an end marker. C-RASP without brackets means
+    programs without #import.
 
     --program prints a program, and `locum compile --language` compiles it.
     """
