@@ -63,7 +63,9 @@ class PositionGraph:
                 target = self._step(seen, place)
                 if target not in known:
                     if len(order) >= MAX_SEEN and (self.window or self.period > 1):
-                        raise LimitError(f"more than {MAX_SEEN} combinations of states and visible facts")
+                        raise LimitError(
+                            f"more than {MAX_SEEN} combinations of states and visible facts"
+                        )
                     known.add(target)
                     order.append(target)
         return order

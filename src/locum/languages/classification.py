@@ -366,7 +366,9 @@ class Classification:
         )
 
     def _c_rasp_last(self) -> Line:
-        same = "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is visible"
+        same = (
+            "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is visible"
+        )
         consequence = (
             "a C-RASP program read at the last symbol"
             if self.c_rasp_last

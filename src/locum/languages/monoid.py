@@ -314,7 +314,7 @@ class Monoid:
 
     @cached_property
     def left_equivalent_locals(self) -> tuple[int, int, int] | None:
-        """An idempotent e, and two different elements that generate the same left ideal of eSe, or None.
+        """An idempotent e, and two elements of eSe that generate the same left ideal of eSe, or None.
 
         S is the syntactic semigroup.
         """
