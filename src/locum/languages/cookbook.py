@@ -392,7 +392,8 @@ COOKBOOK: dict[str, Entry] = {
         ),
         Direct(
             "PARITY", "an even number of 1's, by softmax", SOFT, "margin ~ 1/n²",
-            "Chiang & Cholak 2022", "01", lambda w: w.count("1") % 2 == 0, 8, Parity().accepts_directly, 2, (1, 2),
+            "Chiang & Cholak 2022", "01", lambda w: w.count("1") % 2 == 0, 8,
+            Parity().accepts_directly, 2, (1, 2),
         ),
         Direct(
             "PARITY with LayerNorm", "an even number of 1's, with a larger margin by norms", SOFT,
@@ -409,7 +410,8 @@ COOKBOOK: dict[str, Entry] = {
         ),
         Compiled(
             "C-RASP of a regular language", "(ab+ba)*, a regular language in C-RASP, by potentials",
-            HARD, LOGARITHMIC, "Yang & Chiang 2024", "ab", language("(ab+ba)*").accepts, 8, _regular_c_rasp,
+            HARD, LOGARITHMIC, "Yang & Chiang 2024", "ab", language("(ab+ba)*").accepts, 8,
+            _regular_c_rasp,
         ),
         Compiled(
             "B-RASP of a star-free language", "(a+b)*bb(a+b)*, which is F (b & X b)",
