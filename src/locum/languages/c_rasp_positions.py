@@ -5,14 +5,14 @@ potentials (``potentials.py``) separate all states that look the same. Two state
 visible letters and their positions modulo the period are equal. If neither a positive nor a negative
 result is found within the limits below, the question is undecided.
 
-A **negative** result is an obstruction that holds for every window and every period. For ``#import
-local``, its graph consists of the states q with qe = q, for idempotents e of the syntactic semigroup.
-For idempotents e and f, elements x = exf are the labels of the graph. A word for the label consists of
-a word of x and then arbitrarily many copies of a word of f. A window of any size in this word depends
-only on the label. A program with ``#import local`` that separates two states of the graph would
-therefore be a program without ``#import local`` over the labels.
+A **negative** result is an obstruction that holds for every window and period that the imports allow.
+With ``#import local``, its graph consists of the states q with qe = q, for idempotents e of the
+syntactic semigroup. For idempotents e and f, elements x = exf are the labels of the graph. A word for
+the label consists of a word of x and then arbitrarily many copies of a word of f. A window of any size
+in this word depends only on the label. A program with ``#import local`` that separates two states of
+the graph would therefore be a program without ``#import local`` over the labels.
 
-For ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
+With ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
 For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition, x
 is also induced by words whose length is r modulo any given multiple of d.

@@ -5,11 +5,11 @@ component was entered. These counts are the potentials of the state (``potential
 the current letter, the potentials determine the state before this letter. The first letter that leaves
 the component enters the next one.
 
-A C-RASP program without ``#import``, whose answer is read at an end marker, recognises the language if
-and only if the potentials of every component separate all states. With ``#import local`` a program can
-read the letters before a position, and with ``#import periodic`` the position modulo a period. These
-letters and this position are *visible facts*. Only states with equal visible facts have to be
-separated.
+A C-RASP program without ``#import`` recognises the language if and only if the potentials of every
+component separate all states. This statement is about programs whose answer is read at an end marker.
+With ``#import local`` a program can read the letters before a position, and with ``#import periodic``
+the position modulo a period. These letters and this position are *visible facts*. Only states with
+equal visible facts have to be separated.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def _dyck_top() -> SOp:
 
     This bracket is the last one that was opened at the current depth. Layer 1 computes the depth, and
     layer 2 attends to the bracket. After an error, the depth and the bracket do not determine the
-    answer, so the construction is checked only on prefixes of Dyck words of depth at most 3.
+    answer. The construction is therefore checked only on prefixes of Dyck words of depth at most 3.
     """
     is_open = (tokens == "(") | (tokens == "[")
     depth = 2 * selector_width(select(is_open, True, "==") & _PAST) - indices - 1

@@ -72,8 +72,8 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     Different alphabets raise :class:`~locum.errors.InputError`, because a program is undefined for
     words with symbols outside its alphabet. Read both languages with the same ``alphabet`` instead.
 
-    Only non-empty words are compared if one of the languages is given by a temporal formula, or by a
-    program whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
+    Only non-empty words are compared if a language is given by a temporal formula, or by a program
+    whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
     separating word is found. ``seconds`` limits the CPU time of the search.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict

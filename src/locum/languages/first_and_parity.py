@@ -206,8 +206,8 @@ class First(Recogniser):
     def embed(self, word: Sequence[int]) -> Numbers:
         """Return the matrix X of a word, with the marker in the first row.
 
-        The features are indicators of 0, of 1, of the marker, of the first position and of a 1 at the
-        first position, followed by the result. The last two features are 0 in X.
+        The features are five indicators and the result. The indicators mark a 0, a 1, the marker, the
+        first position, and a 1 at the first position. The last indicator and the result are 0 in X.
         """
         X = np.zeros((len(word) + 1, 6))
         for i, token in enumerate([2, *word]):

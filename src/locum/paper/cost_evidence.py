@@ -1,9 +1,8 @@
 """Collect evidence on sizes and costs that the paper states, and on its related and future work.
 
-The statements concern the orders at which the products fit, numbers of heads and layers, Tables 1 and 2,
-looped transformers, and the weights and the training of U. The looped transformers of Giannou et al.
-are the networks of ``locum.networks.looped``. The layouts of these networks are reconstructions, so
-their results do not check the published networks and are only context.
+The looped transformers of Giannou et al. are the networks of ``locum.networks.looped``. The layouts of
+these networks are reconstructions, so their results do not check the published networks and are only
+context.
 """
 
 from __future__ import annotations
