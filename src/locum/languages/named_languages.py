@@ -97,7 +97,7 @@ def as_language(source: Source) -> Language:
         case _:
             raise InputError(
                 "expected an expression, a file, an automaton, a formula or a program, got "
-                f"{type(source).__name__}; a B-RASP program is compared as b_rasp.parse gives it"
+                f"{type(source).__name__}; for B-RASP, try the result of b_rasp.parse"
             )
 
 

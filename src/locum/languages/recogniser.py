@@ -74,8 +74,8 @@ class Recogniser:
             return [*symbols, MARKER]
         if not symbols:
             raise InputError(
-                "the empty word has no last symbol to read an answer at; try accept='end', which "
-                "reads it at an end marker (the two recognise different classes of languages)"
+                "the empty word has no last symbol, at which the answer is read; try accept='end' "
+                "(with an end marker, programs recognise a different class of languages)"
             )
         return symbols
 

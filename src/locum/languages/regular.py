@@ -267,7 +267,7 @@ class _Reader(Reader):
         if character == "\\":
             return "expected a character after the backslash, got the end"
         return (
-            f"expected a letter, a digit or an operator, got {character!r}, which has no meaning here; "
+            f"expected a letter, a digit or an operator, got {character!r}; "
             f"try \\{character} for the letter, (a+b) for a choice, aa for twice"
         )
 
