@@ -91,8 +91,8 @@ def find_witness(
 ) -> PumpingWitness | None:
     """Find and prove a witness that a language is not regular, or return None if none is proven.
 
-    ``seconds`` limits the CPU time of the search. The proof requires z3 (``pip install
-    'locum[solve]'``). Without z3, and for programs that count later positions, the result is None.
+    ``seconds`` limits the CPU time of the search. The proof requires z3, which the extra ``solve``
+    installs. Without z3, and for programs that count later positions, the result is None.
     """
     if isinstance(language, Recogniser) and not language.causal:
         return None

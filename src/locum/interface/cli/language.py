@@ -162,8 +162,8 @@ def _show_program(program: Recogniser | None, missing: str) -> Iterator[str]:
 def classify(language: str, show_program: bool, output: Path | None, **options: Any) -> Report:
     """Classify a regular language for each attention model.
 
-    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The suffixes are
-    .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
+    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The usual suffixes
+    are .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
     formula with maj) and .counter (a counter automaton). --from specifies the form explicitly. With
     --from name, LANGUAGE is a named language such as dyck-2 or majority; `locum language names` lists
     these names.
