@@ -1,7 +1,7 @@
 """Parse, run and compare languages of transformers: C-RASP, B-RASP, LTL, RASP-L and regular languages.
 
-:func:`classify` finds the kinds of attention that recognise a language. :func:`equivalent` compares two
-languages.
+:func:`classify` determines which attention models recognise a regular language. :func:`equivalent`
+compares two languages.
 """
 
 from locum.public_names import attach

@@ -104,7 +104,10 @@ class Verdicts(Protocol):
 
     @property
     def regular_band(self) -> bool | None:
-        """Whether membership depends only on the orders in which letters first and last occur."""
+        """Whether membership depends only on the orders in which letters first and last occur.
+
+        The value is None if this is undecided.
+        """
 
     @property
     def r(self) -> bool:
@@ -120,11 +123,17 @@ class Verdicts(Protocol):
 
     @property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program whose answer is read at an end marker recognises the language."""
+        """Whether a C-RASP program without ``#import`` recognises the language.
+
+        The answer of the program is read at an end marker.
+        """
 
     @property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program whose answer is read at the last symbol recognises the language."""
+        """Whether a C-RASP program without ``#import`` recognises the non-empty words of the language.
+
+        The answer of the program is read at the last symbol.
+        """
 
     @property
     def solvable(self) -> bool:

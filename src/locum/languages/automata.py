@@ -17,7 +17,7 @@ from locum.budget import Budget
 from locum.errors import InputError, LimitError
 
 State = TypeVar("State", bound=Hashable)
-#: A letter of a word: a string, which has one character if words are written without blanks.
+#: A letter of a word. If words are written without blanks, each letter is one character.
 Letter = str
 Word = Sequence[Letter]
 

@@ -415,7 +415,7 @@ class _Reader(FormulaReader):
     def definition(self, parts: list[Any]) -> None:
         name, value = parts
         if name in self.definitions or name in ("i", "j"):
-            self.fail(f"expected a new name, got {name}, which has a meaning", name)
+            self.fail(f"expected a new name, got {name}, which is reserved or already defined", name)
         self.definitions[str(name)] = value
 
     def attention(self, parts: list[Any]) -> Attention:

@@ -264,8 +264,8 @@ class ProgramReader(Reader):
                 before = self.conventions[word]
                 if before not in (None, value):
                     self.fail(
-                        f"the program sets {word} {value}, but {word}={before} is asked "
-                        "for; the two conventions recognise different languages",
+                        f"expected {word} {before}, as set before, got {word} {value}; "
+                        "the two conventions recognise different languages",
                         value,
                     )
                 self.conventions[str(word)] = str(value)

@@ -1,17 +1,18 @@
 """Decide whether C-RASP with ``#import local``, ``#import periodic`` or both recognises a language.
 
 A **positive** result is a program: for some number of visible earlier letters, and for some period, the
-potentials of ``c_rasp_programs.py`` separate all states that look the same. Two states look the same if
-their visible letters and their positions modulo the period are equal.
+potentials (``potentials.py``) separate all states that look the same. Two states look the same if their
+visible letters and their positions modulo the period are equal. If neither a positive nor a negative
+result is found within the limits below, the question is undecided.
 
-A **negative** result is an obstruction that holds for every window and every period. Its graph consists
-of the states q with qe = q, for idempotents e of the syntactic semigroup. For idempotents e and f, each
-element x = exf is a label of the graph. A word for the label consists of a word of x and then
-arbitrarily many copies of a word of f. A window of any size in this word depends only on the label. A
-program with ``#import local`` that separates two states of the graph would therefore be a program
-without ``#import local`` over the labels.
+A **negative** result is an obstruction that holds for every window and period that the imports allow.
+With ``#import local``, its graph consists of the states q with qe = q, for idempotents e of the
+syntactic semigroup. For idempotents e and f, elements x = exf are the labels of the graph. A word for
+the label consists of a word of x and then arbitrarily many copies of a word of f. A window of any size
+in this word depends only on the label. A program with ``#import local`` that separates two states of
+the graph would therefore be a program without ``#import local`` over the labels.
 
-For ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
+With ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
 For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition, x
 is also induced by words whose length is r modulo any given multiple of d.
@@ -30,9 +31,9 @@ from locum.languages.monoid import Monoid
 from locum.languages.potentials import Graph, Obstruction, separate
 from locum.languages.recogniser import Recogniser
 
-#: Maximum numbers of labels in the graph of an obstruction: in the first attempt, and in the second.
-#: A graph contains at least one label for each pair of objects. An obstruction in a graph with fewer
-#: labels is also an obstruction in the graph with all labels.
+#: Limits on the number of labels in the graph of an obstruction: in the first attempt, and in the
+#: second. An obstruction in a graph with fewer labels is also an obstruction in the graph with all
+#: labels.
 FEW_LABELS, MAX_LABELS = 200, 4_000
 #: Maximum number of visible earlier letters, and maximum period.
 MAX_WINDOW, MAX_PERIOD = 8, 24
@@ -160,7 +161,7 @@ def obstruct(
     """Return a proof that no window and no period suffices, or None if the potentials separate all
     states.
 
-    If neither is found with at most ``MAX_LABELS`` labels, LimitError is raised.
+    If a graph of about ``MAX_LABELS`` labels is not sufficient for either, LimitError is raised.
     """
     bases: list[int | None] = [part[0] for part in monoid.regular_classes] if local else [None]
     # One idempotent and few labels often suffice, and result in a smaller graph.
@@ -181,7 +182,8 @@ def _obstruct(
 ) -> tuple[PositionObstruction | None, bool]:
     """Return an obstruction or None, and whether the graph in which it was searched has all labels.
 
-    The graph has at most ``most`` labels, but at least one label for each pair of objects.
+    The graph has at most ``most`` labels, but at least one label for each pair of objects that has
+    labels. An object is an idempotent with a remainder.
     """
     sets, index, period = monoid.lengths if periodic else ([], 0, 1)
     made = [sets[index + i] for i in range(period)] if periodic else [frozenset(monoid.semigroup)]

@@ -1,14 +1,15 @@
 """Build a C-RASP program for a regular language from the potentials of its automaton.
 
-For each component of the automaton, the program computes a weighted count of the letters since the
-component was entered. This count is the potential of the state (``potentials.py``). Together with the
-current letter, the count determines the state before this letter. The first letter that leaves the
-component enters the next one.
+For each component of the automaton, the program computes weighted counts of the letters since the
+component was entered. These counts are the potentials of the state (``potentials.py``). Together with
+the current letter, the potentials determine the state before this letter. The first letter that leaves
+the component enters the next one.
 
-A C-RASP program whose answer is read at an end marker recognises the language if and only if the
-potentials of every component separate all states. With ``#import local`` a program can read the letters
-before a position, and with ``#import periodic`` the position modulo a period. These letters and this
-position are *visible facts*. Only states with equal visible facts have to be separated.
+A C-RASP program without ``#import`` recognises the language if and only if the potentials of every
+component separate all states. This statement is about programs whose answer is read at an end marker.
+With ``#import local`` a program can read the letters before a position, and with ``#import periodic``
+the position modulo a period. These letters and this position are *visible facts*. Only states with
+equal visible facts have to be separated.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class PositionGraph:
                 target = self._step(seen, place)
                 if target not in known:
                     if len(order) >= MAX_SEEN and (self.window or self.period > 1):
-                        raise LimitError(f"more than {MAX_SEEN} states with what is seen of positions")
+                        raise LimitError(
+                            f"more than {MAX_SEEN} combinations of states and visible facts"
+                        )
                     known.add(target)
                     order.append(target)
         return order

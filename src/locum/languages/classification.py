@@ -1,9 +1,8 @@
 """Determine the classes of a regular language, and the attention models that recognise it.
 
-A negative verdict has a witness, except for the verdict ``commutative``, or if the search for a witness
-is too large. The verdicts are computed from the minimal automaton and its syntactic monoid. C-RASP
-means programs without position predicates; C-RASP[local] and C-RASP[periodic] mean programs with
-``#import``.
+Most negative verdicts have a witness. The verdicts are computed from the minimal automaton and its
+syntactic monoid. C-RASP means programs without position predicates; C-RASP[local] and C-RASP[periodic]
+mean programs with ``#import``.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -233,7 +232,7 @@ class Classification:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The groups in the syntactic monoid, the largest first."""
+        """The non-trivial groups in the syntactic monoid, the largest first."""
         groups = [] if self.star_free else self.monoid.groups()
         return sorted(groups, key=lambda group: -group.order)
 
@@ -302,13 +301,13 @@ class Classification:
         if decision.holds is None:
             return Line(name, None, decision.reason, "")
         if decision.holds:
-            sees = []
+            facts = []
             if decision.window:
                 plural = "s" if decision.window > 1 else ""
-                sees.append(f"{decision.window} earlier letter{plural}")
+                facts.append(f"{decision.window} earlier letter{plural}")
             if decision.period > 1:
-                sees.append(f"positions modulo {decision.period}")
-            reason = f"a program that sees {' and '.join(sees) or 'no positions'}"
+                facts.append(f"positions modulo {decision.period}")
+            reason = f"a program that reads {' and '.join(facts) or 'no positions'}"
             return Line(name, True, reason, "read at an end marker")
         every = {
             (True, False): "for every number of earlier letters",
@@ -356,7 +355,7 @@ class Classification:
             return Line(
                 "C-RASP",
                 True,
-                "counts tell the states of each component apart",
+                "counts separate the states of each component",
                 "softmax decoders recognise it (Yang & Chiang 2024)",
             )
         return Line(
@@ -367,7 +366,9 @@ class Classification:
         )
 
     def _c_rasp_last(self) -> Line:
-        same = "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is seen"
+        same = (
+            "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is visible"
+        )
         consequence = (
             "a C-RASP program read at the last symbol"
             if self.c_rasp_last

@@ -121,10 +121,10 @@ class Entry(ABC):
 
 @dataclass(frozen=True)
 class Compiled(Entry):
-    """A construction given as a program: a recogniser, or an s-op whose outputs are compared."""
+    """A construction given as a program: a recogniser or an s-op."""
 
     program: Callable[[], Recogniser | SOp]
-    #: Whether all outputs are compared, or only the last one.
+    #: Whether all outputs of an s-op are compared, or only the last one.
     everywhere: bool = False
 
     @cached_property
@@ -242,7 +242,7 @@ def _dyck_top() -> SOp:
 
     This bracket is the last one that was opened at the current depth. Layer 1 computes the depth, and
     layer 2 attends to the bracket. After an error, the depth and the bracket do not determine the
-    answer, so the construction is checked only on prefixes of Dyck words of depth at most 3.
+    answer. The construction is therefore checked only on prefixes of Dyck words of depth at most 3.
     """
     is_open = (tokens == "(") | (tokens == "[")
     depth = 2 * selector_width(select(is_open, True, "==") & _PAST) - indices - 1
@@ -360,7 +360,7 @@ COOKBOOK: dict[str, Entry] = {
             LOGARITHMIC, "Olsson et al. 2022", "abc", _plain_induction, 6, _induction, True,
         ),
         Compiled(
-            "majority", "more a than b", HARD, LOGARITHMIC, "Hao et al. 2022", "ab",
+            "majority", "more a's than b's", HARD, LOGARITHMIC, "Hao et al. 2022", "ab",
             lambda w: w.count("a") > w.count("b"), 8, _counts('m = #"a" > #"b"', "ab"),
         ),
         Compiled(
@@ -368,34 +368,35 @@ COOKBOOK: dict[str, Entry] = {
             _balanced, 8, _counts(_DYCK, "()"),
         ),
         _Prefixes(
-            "Dyck-2-3", "the open bracket to close next, to depth 3, in two layers", HARD, LOGARITHMIC,
+            "Dyck-2-3", "the bracket on top of the stack, to depth 3, in two layers", HARD, LOGARITHMIC,
             "Yao et al. 2021", "()[]", _top, 6, _dyck_top, True,
         ),
         Compiled(
-            "shuffle-Dyck-2", "both kinds of brackets balanced, each by itself", HARD, LOGARITHMIC,
+            "shuffle-Dyck-2", "two kinds of brackets, each balanced separately", HARD, LOGARITHMIC,
             "Bhattamishra et al. 2020", "()[]", _shuffle, 5, _counts(_SHUFFLE, "()[]"),
         ),
         Compiled(
-            "aⁿbⁿcⁿ", "as many a as b as c, in this order", HARD, LOGARITHMIC,
+            "aⁿbⁿcⁿ", "equal numbers of a, b and c, in this order", HARD, LOGARITHMIC,
             "Yang & Chiang 2024", "abc", lambda w: w == "".join(x * (len(w) // 3) for x in "abc"), 6,
             _counts(_COUNT3, "abc"),
         ),
         Compiled(
-            "parity by counting", "an odd number of 1, the remainder of a count", HARD, LOGARITHMIC,
+            "parity by counting", "the number of 1's modulo 2, by counting", HARD, LOGARITHMIC,
             _SURVEY, "01", lambda w: [n % 2 for n in _running(w, "1")], 8, lambda: _count_of("1") % 2,
             True,
         ),
         Compiled(
-            "MOD without positions", "the number of a modulo 3, without positional encodings", HARD,
+            "MOD without positions", "the number of a's modulo 3, without positional encodings", HARD,
             LOGARITHMIC, "Barcelo et al. 2024", "ab", lambda w: [n % 3 for n in _running(w, "a")], 8,
             lambda: _count_of("a") % 3, True,
         ),
         Direct(
-            "PARITY", "an even number of 1, by softmax", SOFT, "margin ~ 1/n²", "Chiang & Cholak 2022",
-            "01", lambda w: w.count("1") % 2 == 0, 8, Parity().accepts_directly, 2, (1, 2),
+            "PARITY", "an even number of 1's, by softmax", SOFT, "margin ~ 1/n²",
+            "Chiang & Cholak 2022", "01", lambda w: w.count("1") % 2 == 0, 8,
+            Parity().accepts_directly, 2, (1, 2),
         ),
         Direct(
-            "PARITY with LayerNorm", "an even number of 1, the margin made large by norms", SOFT,
+            "PARITY with LayerNorm", "an even number of 1's, with a larger margin by norms", SOFT,
             "margin √10", "Chiang & Cholak 2022", "01", lambda w: w.count("1") % 2 == 0, 8,
             Parity(layer_norm=True).accepts_directly, 2, (1, 2),
         ),
@@ -404,15 +405,16 @@ COOKBOOK: dict[str, Entry] = {
             "Chiang & Cholak 2022", "01", lambda w: w[0] == "1", 8, First().accepts_directly, 2, (1, 1),
         ),
         Direct(
-            "layer-norm hash", "a count, by comparing directions: no division", HARD, LOGARITHMIC,
+            "layer-norm hash", "a count, by comparing directions, without division", HARD, LOGARITHMIC,
             "Merrill & Sabharwal 2024", "ab", lambda w: _running(w, "a"), 9, _hash_count, 2, (1, 1),
         ),
         Compiled(
-            "C-RASP of a regular language", "(ab+ba)*, by potentials; so any in C-RASP", HARD,
-            LOGARITHMIC, "Yang & Chiang 2024", "ab", language("(ab+ba)*").accepts, 8, _regular_c_rasp,
+            "C-RASP of a regular language", "(ab+ba)*, a regular language in C-RASP, by potentials",
+            HARD, LOGARITHMIC, "Yang & Chiang 2024", "ab", language("(ab+ba)*").accepts, 8,
+            _regular_c_rasp,
         ),
         Compiled(
-            "B-RASP of a star-free language", "(a+b)*bb(a+b)*, which is F (b & X b); so any star-free",
+            "B-RASP of a star-free language", "(a+b)*bb(a+b)*, which is F (b & X b)",
             UNIQUE, CONSTANT, "Yang, Chiang & Angluin 2024", "ab", lambda w: "bb" in w, 8,
             _regular_star_free,
         ),

@@ -1,8 +1,8 @@
-"""Decide whether two languages are equal, and find a shortest word that separates different languages.
+"""Compare two languages, and find a shortest word that separates different languages.
 
-Regular languages are compared by their automata. Programs that count are first run on all short words,
-and then passed to a solver (``solver.py``). A word that separates two programs is run again, by dense
-execution and by the compiled weights of both programs.
+Languages with a computed automaton are compared by their automata. Programs that count earlier
+positions are first run on short words, and then passed to a solver (``solver.py``). A word that
+separates two programs is run again by dense execution and, if possible, by compiled weights.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     Different alphabets raise :class:`~locum.errors.InputError`, because a program is undefined for
     words with symbols outside its alphabet. Read both languages with the same ``alphabet`` instead.
 
-    Only non-empty words are compared if one of the languages is given by a temporal formula, or by a
-    program whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
-    separating word is found within ``seconds`` of CPU time.
+    Only non-empty words are compared if a language is given by a temporal formula, or by a program
+    whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
+    separating word is found. ``seconds`` limits the CPU time of the search.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'

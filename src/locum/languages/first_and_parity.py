@@ -1,6 +1,6 @@
-"""Define languages and tasks that softmax encoders recognise, and run them on U.
+"""Define languages and tasks that layers of softmax attention recognise, and run them on U.
 
-``accepts(word)`` runs the encoders on U, and ``accepts_directly(word)`` runs them without U.
+``accepts(word)`` runs the layers on U, and ``accepts_directly(word)`` runs them without U.
 
 >>> Parity().accepts("11"), Parity().accepts("1")
 (True, False)
@@ -12,8 +12,8 @@
 - :class:`Match2`: one layer with one head, which decides whether some token and the current token sum
   to a multiple of p.
 
-A word is embedded as X, the encoders run on X in series, and the sign of one number decides
-acceptance. The encoders and U do not depend on the word, except for its length.
+A word is embedded as X, the layers run on X in series, and the sign of one number decides acceptance.
+The layers and U do not depend on the word, except for its length.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Word = str | Sequence[int]
 
 
 class Recogniser(ABC):
-    """A language that softmax encoders recognise."""
+    """A language that layers of softmax attention recognise."""
 
     @abstractmethod
     def modules(self, length: int) -> list[Module]:
-        """Return the encoders for words of ``length`` tokens."""
+        """Return the layers for words of ``length`` tokens."""
 
     @abstractmethod
     def embed(self, word: Sequence[int]) -> Numbers:
@@ -58,17 +58,17 @@ class Recogniser(ABC):
         return _stack_for(self.modules(length), len(self.embed([0] * length)))
 
     def accepts(self, word: Word, *, executor: str | None = None) -> bool:
-        """Run the encoders on U, and return whether the word is in the language."""
+        """Run the layers on U, and return whether the word is in the language."""
         return self.margin(word, executor=executor) >= 0
 
     def margin(self, word: Word, *, executor: str | None = None) -> float:
-        """Run the encoders on U, and return the number that decides acceptance."""
+        """Run the layers on U, and return the number that decides acceptance."""
         read = self.read_word(word)
         modules, X = self.modules(len(read)), self.embed(read)
         return self.read(np.asarray(_stack_for(modules, len(X))(modules, X, executor=executor)))
 
     def accepts_directly(self, word: Word) -> bool:
-        """Run the encoders without U, and return whether the word is in the language."""
+        """Run the layers without U, and return whether the word is in the language."""
         read = self.read_word(word)
         value = self.embed(read)
         for module in self.modules(len(read)):
@@ -196,8 +196,8 @@ class Parity(Recogniser):
 class First(Recogniser):
     """Words that begin with 1: the encoder of Chiang and Cholak.
 
-    If ``scaled`` is true, the scores are scaled by log N, and the margin tends to ½. Otherwise the
-    margin decreases as 1/N.
+    If ``scaled`` is true, the scores are scaled by 2 log N, and the margin tends to ½. Otherwise the
+    margin decreases as 1/N. N is the number of tokens, including the marker.
     """
 
     def __init__(self, scaled: bool = True) -> None:
@@ -206,8 +206,8 @@ class First(Recogniser):
     def embed(self, word: Sequence[int]) -> Numbers:
         """Return the matrix X of a word, with the marker in the first row.
 
-        The features are indicators of 0, of 1, of the marker, of the first position and of a 1 at the
-        first position, followed by the result.
+        The features are five indicators and the result. The indicators mark a 0, a 1, the marker, the
+        first position, and a 1 at the first position. The last indicator and the result are 0 in X.
         """
         X = np.zeros((len(word) + 1, 6))
         for i, token in enumerate([2, *word]):
@@ -242,8 +242,9 @@ class First(Recogniser):
 class KParity(Recogniser):
     """Words of n bits with an even number of ones at k chosen positions: one layer with k heads.
 
-    Head j attends from the end marker to position Sⱼ. The sum s of the heads' outputs is the number of
-    ones. The feed-forward computes the parity of s by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    Head j attends from the end marker to position Sⱼ. The sum s of the heads' outputs is approximately
+    the number of ones at these positions. The feed-forward computes the parity of s by the triangle
+    wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
 
     def __init__(self, n: int, chosen: Sequence[int], epsilon: float = 0.1) -> None:
@@ -298,9 +299,10 @@ class Match2(Recogniser):
     """Sequences in which some token and a partner, possibly the token itself, sum to a multiple of p.
 
     The layer contains one head. A token s is represented by the angle θ = 2πs/p. The score of two
-    tokens is c·cos(θᵢ + θⱼ), which is largest where the tokens match. A blank token receives a lower
-    score, and the output shows whether the blank token received the attention. ``accepts`` returns
-    whether any token has a partner, and ``matches`` returns this for each token.
+    tokens is c·cos(θᵢ + θⱼ), which is largest where the tokens match. The score of a blank token is
+    lower, but higher than the scores of tokens that do not match. The output shows whether the blank
+    token received the attention. ``accepts`` returns whether any token has a partner, and ``matches``
+    returns this for each token.
     """
 
     def __init__(self, p: int) -> None:
@@ -321,7 +323,7 @@ class Match2(Recogniser):
     def modules(self, length: int) -> list[Module]:
         """Return one attention layer for words of ``length`` tokens.
 
-        The scores grow with the length, and with p² in order to separate near matches.
+        The scores grow with the logarithm of the length, and with p² in order to separate near matches.
         """
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2

@@ -1,9 +1,9 @@
 """Define named languages: executable definitions, plain recognisers, and published results.
 
 Each citation names a paper that states whether the language is in the class. A definition is a regular
-expression, an automaton, a C-RASP program or a counter automaton. Palindromes, and Dyck languages of
-unbounded depth with two or more kinds of brackets, are defined only by a plain recogniser, which is a
-Python function.
+expression, an automaton, a C-RASP program or a counter automaton. A plain recogniser is a Python
+function. Palindromes, and Dyck languages of unbounded depth with two or more kinds of brackets, have
+only a plain recogniser.
 
 >>> dyck = NAMED["dyck-1"]
 >>> dyck.plain("(())"), dyck.language().program.accepts("(())")

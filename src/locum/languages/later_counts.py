@@ -1,4 +1,4 @@
-"""Reduce programs that count later positions to programs or automata without such counts.
+"""Reduce programs that count later positions to automata, or to programs without such counts.
 
 The answer is read at the last position, where a count of the positions to the end is 1 or 0. Such
 counts may still occur inside other counts. If every comparison then compares one count with a small
@@ -50,8 +50,8 @@ from locum.languages.ltl import LAST as AT_LAST
 from locum.languages.ltl import LTL, unary
 from locum.languages.recogniser import END, MARKER, Recogniser
 
-#: Maximum number of nested operators for one count. A count is compared with integers up to this number
-#: minus 2.
+#: Maximum number of nested operators O or F for one count. A count is compared with integers up to this
+#: number minus 2.
 MAX_THRESHOLD = 12
 #: Maximum number of cases of a count with conditionals.
 MAX_CASES = 16
@@ -84,7 +84,7 @@ def without_later_counts(program: Recogniser) -> Recogniser | DFA | None:
 def _at_answer(root: Node) -> Node:
     """Replace counts of later positions by their value at the position where the answer is read.
 
-    Later counts inside other counts are not replaced.
+    Counts inside counts of earlier positions are not replaced.
     """
     new: dict[Node, Node] = {}
     for node in parts_of(root):

@@ -1,4 +1,4 @@
-"""Compute the syntactic monoid of a regular language, its groups and its Green's relations.
+"""Compute the syntactic monoid of a regular language, its groups and properties of its elements.
 
 The syntactic monoid consists of the transformations that words induce on the states of the minimal
 automaton. The language is star-free if and only if this monoid is aperiodic, that is, no word permutes
@@ -21,9 +21,9 @@ Transformation: TypeAlias = "bytes | tuple[int, ...]"
 MAX_ELEMENTS = 100_000
 #: Maximum number of entries of all transformations together.
 MAX_ENTRIES = 10_000_000
-#: Maximum number of elements in all sets of words of equal length together, until the sets repeat.
+#: Maximum sum of the sizes of the sets that :attr:`Monoid.lengths` computes until a set repeats.
 MAX_LENGTHS = 2_000_000
-#: Maximum number of products computed in a search for elements with a property.
+#: Maximum estimated number of products in one step of a search for elements with a property.
 MAX_PRODUCTS = 2_000_000
 
 
@@ -74,7 +74,9 @@ class Group:
         return len(self._perfect) == 1
 
     def perfect_generators(self) -> list[int]:
-        """Return the indices of monoid elements that generate the largest perfect subgroup."""
+        """Return the indices of monoid elements whose permutations generate the largest perfect
+        subgroup.
+        """
         return [
             self.numbers[tuple(self.states[i] for i in each)] for each in _generating(self._perfect)
         ]
@@ -152,6 +154,8 @@ def _commutators(generators: Sequence[tuple[int, ...]]) -> set[tuple[int, ...]]:
 class Monoid:
     """The transformations that words induce on the states of an automaton, each with a
     shortest word.
+
+    Methods and properties represent an element by its index in ``elements``.
     """
 
     def __init__(self, automaton: DFA) -> None:
@@ -259,9 +263,9 @@ class Monoid:
         return sets, index, period
 
     def word_of_length(self, number: int, length: int) -> tuple[Letter, ...]:
-        """Return a word of ``length`` letters that induces an element.
+        """Return a word of ``length`` letters that induces an element; such a word must exist.
 
-        ``length`` must be less than twice the stability index.
+        ``length`` must be at most twice the stability index.
         """
         sets = self.lengths[0]
         letters: list[Letter] = []
@@ -276,7 +280,8 @@ class Monoid:
 
     @cached_property
     def modular_element(self) -> int | None:
-        """An element that generates a non-trivial group and that a word of s letters induces, or None.
+        """An element whose powers contain a non-trivial group and that a word of s letters induces, or
+        None.
 
         s is the stability index.
         """
@@ -309,7 +314,7 @@ class Monoid:
 
     @cached_property
     def left_equivalent_locals(self) -> tuple[int, int, int] | None:
-        """An idempotent e, and two elements that generate the same left ideal of eSe, or None.
+        """An idempotent e, and two elements of eSe that generate the same left ideal of eSe, or None.
 
         S is the syntactic semigroup.
         """

@@ -1,4 +1,4 @@
-"""Read a language from any definition: an expression, an automaton, a formula or a program."""
+"""Read a language from a definition: an expression, an automaton, a formula or a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Language:
 
     form: str
     text: str
-    #: The minimal automaton; None for programs and counter automata without a computed automaton.
+    #: The finite automaton; None for programs and counter automata without a computed automaton.
     automaton: DFA | None
     #: The program, if the language is given by a program.
     program: Recogniser | None = None
@@ -44,7 +44,7 @@ class Language:
     #: The counter automaton, if the language is given by one.
     counter: CounterAutomaton | None = None
     #: A program for the same language without counts of later positions, if ``program`` has such
-    #: counts and such a program was found. The two programs agree where the answer is read.
+    #: counts and such a program was found. The two programs agree at the position of the answer.
     reduced: Recogniser | None = None
 
     @property
@@ -97,7 +97,7 @@ def as_language(source: Source) -> Language:
         case _:
             raise InputError(
                 "expected an expression, a file, an automaton, a formula or a program, got "
-                f"{type(source).__name__}; a B-RASP program is compared as b_rasp.parse gives it"
+                f"{type(source).__name__}; for B-RASP, try the result of b_rasp.parse"
             )
 
 

@@ -91,8 +91,8 @@ def find_witness(
 ) -> PumpingWitness | None:
     """Find and prove a witness that a language is not regular, or return None if none is proven.
 
-    ``seconds`` limits the CPU time. The proof requires z3 (``pip install 'locum[solve]'``). Without z3,
-    and for programs that count later positions, the result is None.
+    ``seconds`` limits the CPU time of the search. The proof requires z3, which the extra ``solve``
+    installs. Without z3, and for programs that count later positions, the result is None.
     """
     if isinstance(language, Recogniser) and not language.causal:
         return None
@@ -122,10 +122,7 @@ def check(language: Recogniser | CounterAutomaton, witness: PumpingWitness) -> b
 def _candidates(
     machine: Machine, alphabet: Sequence[Letter], has_empty: bool, end: float
 ) -> Iterator[PumpingWitness]:
-    """Yield witnesses that are correct for small powers, without proof.
-
-    Candidates without u, w and y come first.
-    """
+    """Yield witnesses that are correct for small powers, without proof."""
     letters = [(letter,) for letter in alphabet]
     powers: list[Word] = [*letters, *itertools.product(alphabet, repeat=2)]
     contexts: list[Word] = [(), *letters]
@@ -276,7 +273,7 @@ CLASSES = {
     "C-RASP": "C-RASP without #import, read at an end marker",
     "C-RASP_last": "C-RASP without #import, read at the last symbol",
     "C-RASP[periodic, local]": "C-RASP with #import, read at an end marker or the last symbol",
-    "softmax": "softmax decoders of fixed depth",
+    "softmax": "softmax transformers of fixed depth",
     "UHAT": "unique hard attention with positions",
     "AHAT": "average hard attention",
 }
@@ -293,10 +290,11 @@ class Verdict:
 
 
 def verdicts(language: Recogniser | CounterAutomaton, witness: PumpingWitness | None) -> list[Verdict]:
-    """Return the verdicts that follow from a program or counter automaton, and from a witness.
+    """Return one verdict for each class, from a definition of the language and a witness.
 
     A C-RASP program without ``#import`` proves membership in the classes that contain C-RASP, whether
-    or not its language is regular. A witness excludes the classes of regular languages.
+    or not its language is regular. A witness excludes the classes of regular languages. Other verdicts
+    are undecided.
     """
     excluded = [] if witness is None else non_regular_verdicts(witness)
     found = {verdict.key: verdict for verdict in excluded}

@@ -1,4 +1,6 @@
-"""Provide RASP-L, the part of RASP that training is conjectured to find, as functions of s-ops.
+"""Provide RASP-L as functions of s-ops.
+
+RASP-L is a part of RASP whose short programs transformers are conjectured to learn.
 
 The selectors of :func:`select` and of the functions that build on it are causal: a position can read
 itself and earlier positions. Positions may be compared, and constants may be added to them or
@@ -65,7 +67,7 @@ def sel_width(selector: Selector) -> SOp:
 def kqv(k: SOp, q: SOp, v: SOp, pred: str, default: Atom = 0, reduction: str = "mean") -> SOp:
     """Return the mean (truncated to an integer), maximum or minimum of the values at selected keys.
 
-    A query that selects no key receives ``default``.
+    A query that selects no key receives ``default``, which is also truncated for the mean.
     """
     selector = select(k, q, pred)
     if reduction == "mean":
@@ -244,7 +246,7 @@ class GeneralisationReport:
     """Properties of a program that are relevant for its generalisation to longer inputs."""
 
     problems: tuple[Problem, ...]
-    #: Number of distinct operations of the program, without constants and inputs.
+    #: Number of nodes in the graph of the program, without constants and inputs.
     operations: int
     layers: int
     heads: tuple[int, ...]
@@ -348,8 +350,8 @@ HINTS = 100
 def copy() -> NextToken:
     """Return a program that copies distinct tokens: SOS x₁ … xₙ SEP → x₁ … xₙ.
 
-    At each step, the program finds the first occurrence of the last token and returns the token after
-    it.
+    At each step, the program finds the first occurrence of the last token, and returns the token after
+    it. If the last token is SEP, the program returns the token after SOS.
     """
     before = shift_right(tokens, 1, default=EOS)
     last = where(tokens == SEP, SOS, tokens)

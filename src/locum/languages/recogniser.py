@@ -1,7 +1,7 @@
 """Represent programs that accept words: a boolean s-op, its alphabet, and where its answer is read.
 
-The position of the answer determines which languages are recognised. A program whose answer is read at
-the **last symbol** can use this symbol, and is undefined for the empty word. An **end marker** is an
+The position of the answer determines which languages can be recognised. A program whose answer is read
+at the **last symbol** can use this symbol, and is undefined for the empty word. An **end marker** is an
 additional position without a symbol of the alphabet. For example, a C-RASP program without ``#import``
 can recognise (a+b)*b if its answer is read at the last symbol, but not at an end marker.
 """
@@ -28,7 +28,7 @@ MARKER = "$"
 class Recogniser:
     """A C-RASP or B-RASP program that accepts or rejects words."""
 
-    #: The dialect: "C-RASP", "B-RASP".
+    #: The dialect: "C-RASP" or "B-RASP".
     dialect: str
     #: A boolean s-op, whose value at the position of the answer is whether the word is accepted.
     sop: SOp
@@ -74,8 +74,8 @@ class Recogniser:
             return [*symbols, MARKER]
         if not symbols:
             raise InputError(
-                "the empty word has no last symbol to read an answer at; try accept='end', which "
-                "reads it at an end marker (the two recognise different classes of languages)"
+                "the empty word has no last symbol, at which the answer is read; try accept='end' "
+                "(with an end marker, programs recognise a different class of languages)"
             )
         return symbols
 

@@ -32,8 +32,9 @@ from locum.text import shortened
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """An extended regular expression; equal expressions of one :class:`Expressions` are the same
-    object.
+    """An extended regular expression, made by :class:`Expressions`.
+
+    Expressions of one factory with the same operator and the same parts are the same object.
     """
 
     op: str
@@ -133,8 +134,8 @@ class Expressions:
         return self._make("complement", (part,), "", not part.nullable)
 
     def derivative(self, whole: Expression, letter: Letter) -> Expression:
-        """Return the derivative of an expression: the words that follow ``letter`` in words of its
-        language.
+        """Return the derivative of an expression: the words w for which ``letter`` followed by w is in
+        its language.
         """
         for part in walk((whole,), lambda each: _needed(each, letter)):
             if letter not in part.derivatives:
@@ -266,7 +267,7 @@ class _Reader(Reader):
         if character == "\\":
             return "expected a character after the backslash, got the end"
         return (
-            f"expected a letter, a digit or an operator, got {character!r}, which has no meaning here; "
+            f"expected a letter, a digit or an operator, got {character!r}; "
             f"try \\{character} for the letter, (a+b) for a choice, aa for twice"
         )
 

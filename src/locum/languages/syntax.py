@@ -2,8 +2,8 @@
 
 Syntax errors contain the line and the column.
 
-A reader consists of a grammar and a method for each of its rules. No function is recursive: chains of
-operators are lists, and brackets are nested at most :data:`MAX_NESTING` deep.
+A reader consists of a grammar and methods for its rules. No function is recursive: chains of operators
+are lists, and brackets are nested at most :data:`MAX_NESTING` deep.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from locum.errors import InputError
 
-#: Maximum depth of brackets, of right-associative operators and of prefix operators, and length of a
-#: text.
+#: Maximum depth of brackets and of right-associative operators, maximum depth of prefix operators, and
+#: maximum number of characters of a text.
 MAX_NESTING = 100
 MAX_PREFIXES = 1_000
 MAX_TEXT = 100_000
@@ -72,7 +72,7 @@ def _parser(grammar: str) -> Lark:
 
 
 class Reader(Transformer_NonRecursive[Token, Any]):
-    """A parser that calls the method of each grammar rule, from the leaves of the tree to the root."""
+    """A parser that calls its methods for grammar rules, from the leaves of the tree to the root."""
 
     dialect: ClassVar[str]
     grammar: ClassVar[str]

@@ -1,5 +1,5 @@
 """Represent the paper: its items (``items.py``), errata, listings and figures.
 
-An item connects a function of Locum with the paper's claim, proofs, errata and listings. Other tables
+An item connects functions of Locum with the paper's claim, proofs, errata and listings. Other tables
 refer to an item by its key.
 """

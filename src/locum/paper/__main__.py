@@ -61,7 +61,7 @@ def line(result: Result, case: Case) -> str:
 
 
 def prove_everything() -> int:
-    """Run all proofs, refutations and certified executions, and print a line for each claim.
+    """Run all proofs, refutations and certified executions, and print the results.
 
     Return 0 if all claims and error bounds hold, and the largest certified error is at most ``TIGHT``
     times the largest observed error. Otherwise, return 1.

@@ -1,9 +1,9 @@
 """Transcribe Algorithms 1 to 5 of the paper line by line, with corrections of wrong lines.
 
-Each function follows the pseudocode: it builds the attention matrices as printed, and applies them to a
+The functions follow the pseudocode: they build the attention matrices as printed, and apply them to a
 sequence by the operation ∘. Comments contain the numbers of the printed lines. A function
 ``*_corrected`` differs from the printed algorithm only in the line that an erratum corrects.
-``algorithm_evidence.py`` runs all functions.
+``algorithm_evidence.py`` runs the algorithms.
 
 >>> A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 >>> algorithm_1(prop(A), 2, 3)

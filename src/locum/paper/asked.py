@@ -1,4 +1,4 @@
-"""Check whether a claim, recipe, shape or erratum in the specification of a sweep exists.
+"""Check whether the claim, recipe, shape or erratum in the specification of a sweep is valid.
 
 Each function returns None if the settings are valid, otherwise the name of the wrong setting and a
 message.

@@ -2,7 +2,7 @@
 
 Locum's constructions are compiled to weights and run. The looped transformers (Giannou et al. 2023) are
 the networks of ``locum.networks.looped``. These networks are reconstructions where the authors' layout
-could not be read. Systems that cannot be run here are only cited, and their rows state this.
+could not be read. Systems that are not run here are only cited, and their rows state this.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ MEASURED = 47
 
 
 def compare(progress: Progress = lambda done, total, label: None) -> list[Row]:
-    """Run every system that can be run, and return the measured rows and the cited rows."""
+    """Run all systems that are not only cited, and return the measured rows and the cited rows."""
     rows: list[Row] = []
     for part in (_transpositions, _products, _inversions, _attentions, _computers):
         for row in part():

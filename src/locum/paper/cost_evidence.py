@@ -1,9 +1,8 @@
 """Collect evidence on sizes and costs that the paper states, and on its related and future work.
 
-The statements concern the orders at which the products fit, numbers of heads and layers, Tables 1 and 2,
-looped transformers, and the weights of U. The looped transformers of Giannou et al. are the networks of
-``locum.networks.looped``. The layouts of these networks are reconstructions, so their results do not
-check the published networks and are only context.
+The looped transformers of Giannou et al. are the networks of ``locum.networks.looped``. The layouts of
+these networks are reconstructions, so their results do not check the published networks and are only
+context.
 """
 
 from __future__ import annotations
@@ -215,7 +214,7 @@ def check_table_1() -> Iterator[Evidence]:
 def misread(n: int, temperature: float) -> float:
     """Return the largest total softmax weight of wrong positions if a position is read by its code.
 
-    The n keys are codes of ±1, and ``temperature`` multiplies their inner products.
+    The n keys are codes with entries ±1, and ``temperature`` multiplies their inner products.
     """
     codes = np.array([code(position, bits_for(n)) for position in range(n)])
     return float((1 - np.diag(softmax(temperature * codes @ codes.T))).max())

@@ -127,7 +127,7 @@ _ALL = [
     Erratum(
         "E9", "B", "Proposition 1D, base case",
         ("using the elementary index calculation $m_0i_0+i_1$",),
-        "A row of an m₀×m₁ array has m₁ entries. For 1 < m₀ < m₁, two entries have the same index. For m₀ > m₁, indices exceed m₀m₁ − 1. The induction step is right.",
+        "A row of an m₀×m₁ array has m₁ entries. For 1 < m₀ < m₁, two entries have the same index. For m₀ > m₁, some indices exceed m₀m₁ − 1. The induction step is right.",
         "For a 2×3 array, the indices are 0, 1, 2, 2, 3, 4. For a 3×2 array, the indices are 0, 1, 3, 4, 6, 7.",
         "Write m₁i₀ + i₁. The induction step yields this index for two dimensions.",
     ),

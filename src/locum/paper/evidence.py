@@ -28,7 +28,7 @@ STATUSES = {
     "fails": "does not hold",
 }
 #: Largest difference that is considered a rounding error, relative to the larger of 1 and the largest
-#: expected number.
+#: absolute expected number.
 TOLERANCE = 1e-12
 
 
@@ -113,7 +113,11 @@ def compare(
 
 
 def measure_error(actual: Any, expected: Any) -> float:
-    """Return the largest difference, relative to the larger of 1 and the largest expected number."""
+    """Return the largest difference, relative to the larger of 1 and the largest absolute expected
+    number.
+
+    The error is infinite if the shapes differ or if a result is not finite.
+    """
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     if actual.shape != expected.shape or not np.isfinite(actual).all():
         return math.inf

@@ -21,7 +21,8 @@ from locum.paper.items import ITEMS
 from locum.proofs.claims.claim import Claim
 from locum.proofs.prover.prove import Verdict, prove
 
-#: A function that is called with the number of finished claims, of all claims, and a name.
+#: A function that is called with the number of finished claims or items, the number of all claims or
+#: items, and a name.
 Progress = Callable[[int, int, str], None]
 
 
@@ -30,7 +31,7 @@ class Finding:
     """The findings on an item; proofs and refutations are empty unless they were requested."""
 
     item: Item
-    #: Counted heads per layer, by recipe.
+    #: Counted heads per layer, by the name of the program.
     heads: dict[str, list[int]]
     #: Whether the check on an instance succeeded.
     checked: bool
@@ -40,7 +41,7 @@ class Finding:
 
     @property
     def counted(self) -> bool:
-        """Whether the paper claims numbers of heads, and its recipe has these numbers of heads."""
+        """Whether the paper claims numbers of heads, and the first program has these numbers."""
         claimed = self.item.claimed_heads
         return claimed is not None and list(claimed) == next(iter(self.heads.values()))
 
@@ -63,7 +64,7 @@ class Finding:
 
     @property
     def status(self) -> list[str]:
-        """The kinds of evidence for the item: proven, refuted, measured, counted."""
+        """The kinds of evidence for the item with their outcomes, such as "proven" and "counted"."""
         status = []
         if self.proofs:
             status.append("proven" if all(proof.holds for proof in self.proofs) else "not proven")
@@ -129,7 +130,7 @@ class Work:
 
 
 def work(everything: bool) -> dict[str, Work]:
-    """Return the claims of every item, at a few shapes or, with ``everything``, at all shapes.
+    """Return the claims of every item, at a few shapes or, with ``everything``, at all its shapes.
 
     An erratum that belongs to several items is refuted under the first of these items, where its
     corrected claim is also proven. A claim that occurs twice in an item is listed once.

@@ -36,10 +36,10 @@ class Item:
     claim: str
     #: A function that checks the construction on a few instances against NumPy or the definition.
     check: Callable[[], bool]
-    #: A function that returns the programs whose heads are counted, by recipe. The first recipe is the
-    #: paper's recipe.
+    #: A function that returns the programs whose heads are counted, by name. The heads of the first
+    #: program are compared with ``claimed_heads``.
     programs: Callable[[], dict[str, SOp]] = dict
-    #: Numbers of heads per layer that the paper claims for its recipe, or None without such a claim.
+    #: Numbers of heads per layer that the paper claims, or None without such a claim.
     claimed_heads: tuple[int, ...] | None = None
     #: Claims at single shapes that are proven for all inputs.
     proofs: tuple[ClaimInstance, ...] = ()
@@ -52,9 +52,9 @@ class Item:
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
-        """A few proofs at small shapes.
+        """A few proofs, at small shapes if possible.
 
-        The proofs include each claim of the item at least once, in the recipe ``paper`` if possible.
+        The proofs include each claim of the item at least once. The recipe ``paper`` is preferred.
         """
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         printed = [instance for instance in small if instance.recipe == "paper"]

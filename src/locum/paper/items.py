@@ -1,7 +1,7 @@
 """List the paper's items, each with its functions, claim, proofs, errata and listings.
 
-Facts that can be computed are not stored. ``graph.architecture`` counts heads of programs of the shapes
-in the paper, and every item has a check on one instance. ``findings.py`` runs the checks. The commands
+Facts that can be computed are not stored. ``graph.architecture`` counts the heads of programs, and
+every item has a check on one or a few instances. ``findings.py`` runs the checks. The commands
 ``locum paper items`` and ``locum prove all`` show the results.
 
 >>> ITEMS["softmax"].errata
@@ -390,5 +390,5 @@ _ALL = [
     ),
 ]  # fmt: skip
 
-#: The items by key: first the lemmas and their constructions, then statements about U.
+#: The items by key.
 ITEMS = {item.key: item for item in _ALL}

@@ -1,4 +1,4 @@
-"""Collect evidence on the paper's listings as printed, and on Figures 2 and 3.
+"""Collect evidence on the paper's listings, as printed and corrected, and on Figures 2 and 3.
 
 Layers and heads are counted by ``graph.architecture``.
 """
@@ -42,13 +42,13 @@ _P = 5
 
 
 def run_listing(name: str, values: Any) -> Array:
-    """Run the printed text of a listing on a sequence of numbers, and return the result."""
+    """Run the text of a listing on a sequence of numbers, and return the result."""
     given = [value.item() for value in np.asarray(values)]
     return np.asarray(listings.program(name, given)(given), dtype=float)
 
 
 def count_heads(name: str, example: int) -> list[int]:
-    """Count the heads of a listing in each layer; ``example`` is the length of a first example."""
+    """Count the heads of a listing in each layer; ``example`` is the length of the initial example."""
     return listings.program(name, [float(n) for n in range(1, example + 1)]).architecture.heads
 
 

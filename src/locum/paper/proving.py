@@ -91,7 +91,7 @@ def proofs() -> Settings:
 
 
 def quick_proofs() -> Settings:
-    """Return the settings of a few proofs at small shapes for every item with claims."""
+    """Return the settings of a few proofs for every item with claims, at small shapes if possible."""
     return _proofs(work(everything=False))
 
 

@@ -162,16 +162,17 @@ def _show_program(program: Recogniser | None, missing: str) -> Iterator[str]:
 def classify(language: str, show_program: bool, output: Path | None, **options: Any) -> Report:
     """Classify a regular language for each attention model.
 
-    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The suffixes are
-    .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
+    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The usual suffixes
+    are .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
     formula with maj) and .counter (a counter automaton). --from specifies the form explicitly. With
     --from name, LANGUAGE is a named language such as dyck-2 or majority; `locum language names` lists
     these names.
 
     Every verdict on a regular language is computed from its minimal automaton. With --json, the report
     contains witnesses for most verdicts "no", and for a non-regular language a pumping witness, if one
-    is found. In the report, C-RASP_last means programs that are read at the last symbol; other C-RASP
-    classes are read at an end marker. C-RASP without brackets means programs without #import.
+    is found. C-RASP_last means programs that are read at the last symbol. For regular languages, the
+    other C-RASP classes mean programs that are read at an end marker. C-RASP without brackets means
+    programs without #import.
 
     --program prints a program, and `locum compile --language` compiles it.
     """
