@@ -2,7 +2,7 @@
 
 The nodes of a circuit are embedding columns, heads, groups of hidden units, slots of the residual
 stream, and the output. Queries, keys, values and outputs of a head are separate nodes. Each node
-contains the name of its TransformerLens hook and the label of the s-op that it computes. Edges connect
+contains the name of its hook and a label, for example of the s-op that it computes. Edges connect
 the node that writes a signal with the node that reads the signal. ``locum.experiments.circuits``
 computes by interventions whether an edge is *necessary* or *sufficient*.
 
@@ -54,7 +54,7 @@ class CircuitNode:
     id: str
     #: Kind of part: embed, pos_embed, head, q, k, v, o, units, slot or output.
     kind: str
-    #: Name of the TransformerLens hook at which this part can be read and changed.
+    #: Name of the hook at which this part can be read and changed.
     hook: str
     layer: int | None = None
     head: int | None = None
@@ -94,7 +94,7 @@ class CircuitEdge:
     sufficient: bool | None = None
     #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
     #: only together with edges that are not necessary by themselves. Empty if the edge is not
-    #: necessary.
+    #: necessary, or if this is not computed.
     necessity: str = ""
 
     @property
@@ -168,7 +168,8 @@ class Circuit:
     def read(cls, data: Any) -> Circuit:
         """Return the circuit described by ``data``, in the format that :meth:`data` returns.
 
-        ``InputError`` is raised for data in another format.
+        ``InputError`` is raised for missing lists and fields, and for unknown fields. The values of
+        fields are not checked.
         """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")
