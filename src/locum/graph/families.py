@@ -7,9 +7,9 @@ Expanding a family gives exactly the paper's heads. ``architecture`` counts all 
 executors can compute the sum without expanding the family.
 
 The name of a bound index is irrelevant: ``Σ_l f(l)`` and ``Σ_m f(m)`` are the same program and must be
-the same object. ``sum_over`` therefore gives a bound family a name that depends only on its index in
-the sum and on the *height* of the body (Axelsson and Claessen, 2013). The height is the depth of nested
-sums. Inner sums have smaller heights, so no name can be captured.
+the same object. In ``sum_over``, the name of a bound family therefore depends only on its index and
+on the *height* of the body (Axelsson and Claessen, 2013). The height is the depth of nested sums. Inner
+sums have smaller heights, so no name can be captured.
 
 >>> from locum.graph.operations import build
 >>> def double(name):

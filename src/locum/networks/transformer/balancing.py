@@ -6,8 +6,8 @@ output, can be scaled in opposite directions. ReLU units and both factors of gat
 rescaled. Inputs and outputs of symbolic functions and inputs of GELU units are not changed.
 
 All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
-leaves the range of floats. In networks on real numbers, a value that depends on tokens is scaled down
-only if it remains an integer multiple of the values from which it is computed.
+leaves the range of floats. In networks on real numbers, values that depend on tokens are scaled down
+only if they remain integer multiples of the values that they are computed from.
 
 The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
 Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). The method then reduces

@@ -87,10 +87,11 @@ class CircuitEdge:
     #: Slot of the residual stream that carries the signal (−1: all slots), and label of the signal.
     slot: int
     flows: str
-    #: Whether replacing the signal by the signal of another input changes some output; None: not
-    #: computed.
+    #: Whether replacing the signal by the signal of another input changes some output, alone or together
+    #: with other edges; None: not computed.
     necessary: bool | None = None
-    #: Whether this replacement alone changes some output to the output for the other input.
+    #: Whether this replacement alone changes some output to the output for the other input; None: not
+    #: computed.
     sufficient: bool | None = None
     #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
     #: only together with edges that are not necessary by themselves. Empty if the edge is not
@@ -110,7 +111,8 @@ class Circuit:
     nodes: tuple[CircuitNode, ...]
     edges: tuple[CircuitEdge, ...]
     #: How ``necessary`` and ``sufficient`` were computed: the number of pairs of inputs, whether these
-    #: pairs cover all inputs, and whether replacing all unnecessary edges at once changes no output.
+    #: pairs cover all inputs, the random seed, and whether replacing all unnecessary edges at once
+    #: changes no output.
     checked: dict[str, Any] = field(default_factory=dict)
 
     def node(self, identifier: str) -> CircuitNode:
@@ -277,10 +279,8 @@ def _find(items: Sequence[_Item], identifier: str, kind: str) -> _Item:
 class Found(tuple[CircuitNode, ...]):
     """The nodes of a circuit that represent an s-op."""
 
-    #: How the nodes represent the s-op. If ``how`` is "computed", the nodes compute the s-op. If it is
-    #: "combined", the s-op was rewritten, or is a combination of the outputs of the nodes. If it is
-    #: "merged", the nodes compute later s-ops that bypass the s-op. If it is "absent",
-    #: no node represents the s-op.
+    #: How the nodes represent the s-op: "computed", "combined", "merged" or "absent"
+    #: (:meth:`CompiledTransformer.where`).
     how: str
 
     def __new__(cls, nodes: Iterable[CircuitNode], how: str) -> Found:

@@ -185,8 +185,8 @@ class Encoding:
     def _numbers(self, rows: Rows) -> Array:
         """Return tokens as floats.
 
-        ``InputError`` is raised for a token that is not a finite number or is too large for the
-        network's dtype, and for an integer that the dtype cannot represent exactly.
+        ``InputError`` is raised for tokens that are not finite numbers, that are too large for the
+        network's dtype, or that are integers without an exact representation.
         """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:

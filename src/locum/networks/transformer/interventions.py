@@ -242,7 +242,8 @@ class Interventions:
         functions = self._functions(node.layer)
         if functions is None:
             return node.places
-        # All functions of a layer share their arguments.
+        # All functions of a layer share their arguments. An argument that is also an output is a slot
+        # that the layer erases.
         return tuple(i for i in range(functions.arguments) if i not in functions.outputs)
 
     def ablate(

@@ -156,8 +156,9 @@ def _exact(build: Graph, a: str, b: str) -> str:
 
 
 def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
-    """Return the remainder of ``a`` and ``b`` as in C, and a mask of the remainders that are not 0 and
-    whose sign is not the sign of ``b``.
+    """Return the remainder of ``a`` and ``b`` as in C, and a mask.
+
+    The mask is true for remainders other than 0 whose sign is not the sign of ``b``.
     """
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
