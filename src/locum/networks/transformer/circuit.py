@@ -87,8 +87,8 @@ class CircuitEdge:
     #: Slot of the residual stream that carries the signal (−1: all slots), and label of the signal.
     slot: int
     flows: str
-    #: Whether replacing the signal by the signal of another input changes some output, alone or together
-    #: with other edges; None: not computed.
+    #: Whether replacing the signal by the signal of another input changes some output, alone or
+    #: together with other edges; None: not computed.
     necessary: bool | None = None
     #: Whether this replacement alone changes some output to the output for the other input; None: not
     #: computed.
