@@ -13,8 +13,8 @@ The rules are from Weiss's implementation of RASP (`width_and_depth`). Before th
   differ only in names of families are one selector.
 
 There is one deliberate difference. Weiss counts each ``select`` in the program's *text*. In Locum,
-selectors of the same structure are one object and hence one head. Locum therefore counts fewer heads
-than Weiss if a selector occurs twice in one layer. For example,
+selectors of the same structure are one object, and hence one head in a layer. Locum therefore counts
+fewer heads than Weiss if a selector occurs twice in one layer. For example,
 ``Cofactor()/Det(Cofactor())`` of the paper has 4 heads in its second layer, not 8.
 
 >>> import locum

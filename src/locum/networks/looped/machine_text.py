@@ -61,7 +61,9 @@ _TOKEN = re.compile(
 
 
 class MachineTextError(InputError):
-    """Raised for an error in a program text; ``line`` and ``column`` are the position of the error."""
+    """Raised for an error in a program text or a run; ``line`` and ``column`` are the position in the
+    text.
+    """
 
     def __init__(self, kind: str, problem: str, line: int, column: int) -> None:
         self.line, self.column = line, column

@@ -3,7 +3,7 @@
 Several rescalings do not change the function of a network. A slot of the residual stream can be scaled
 up where it is written and down where it is read. The queries and keys of a head, and its values and
 output, can be scaled in opposite directions. ReLU units and both factors of gated units can also be
-rescaled. Inputs and outputs of symbolic functions and inputs of GELU units are not changed.
+rescaled. Inputs and outputs of symbolic functions and of GELU units do not change.
 
 All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
 leaves the range of floats. In networks on real numbers, values that depend on tokens are scaled down

@@ -34,7 +34,7 @@ MAX_FILE = 2**27
 
 
 def require_head(head: int | None) -> None:
-    """Raise ``InputError`` unless ``head`` is None or the index of a head.
+    """Raise ``InputError`` unless ``head`` is None or an integer that is at least 0.
 
     Booleans are rejected, because NumPy interprets True as all heads and Python as head 1.
 
@@ -212,10 +212,10 @@ class Circuit:
     def draw(self, path: str | Path | None = None, *, narrow: bool = False) -> str:
         """Return an SVG figure of the circuit, and write it to ``path`` if given.
 
-        Attention and MLPs are columns; ``narrow`` draws all parts in one column of 400 pixels. One box
-        contains all columns of an embedding. The tooltip of a line shows the signal. Lines are dashed
-        for edges that carry only the length, and dotted for edges that are necessary only jointly or
-        not at all.
+        The columns of the figure are the input, the sublayers and the output. With ``narrow``, all
+        parts are in one column, and the figure is 400 pixels wide. One box contains all columns of an
+        embedding. The tooltip of a line shows the signals. Lines are dashed for edges that carry only
+        the length, and dotted for edges that are necessary only jointly or not at all.
         """
         parts, lines, headings = self.figure()
         title = f"a circuit of {len(parts)} parts and {len(self.edges)} edges"

@@ -22,7 +22,7 @@ from html import escape
 #: Sizes in pixels: width of a character, height of a line of text, padding of a box, distance between
 #: parallel lines.
 _CHARACTER, _LINE, _PAD, _TRACK = 6.05, 15.0, 6.0, 6.0
-#: Distance in pixels between lines that end at the same row.
+#: Maximum distance in pixels between lines that end at the same row.
 _ENTRY = 5.0
 #: Widths in pixels: a page, a narrow page, the first and last boxes, other boxes (smallest and
 #: largest), and the margin.
@@ -190,7 +190,7 @@ def draw_parts(
     styled: bool = True,
     page: float = _PAGE,
 ) -> str:
-    """Return an SVG of parts in columns or, with ``narrow``, in one column of 400 pixels.
+    """Return an SVG of parts in columns or, with ``narrow``, in one column and 400 pixels wide.
 
     ``page`` is the target width in pixels: columns become narrower to fit it, down to a minimum width.
     Without ``styled``, the SVG contains no style sheet, and the page must provide one.

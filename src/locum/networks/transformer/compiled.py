@@ -252,9 +252,10 @@ class CompiledTransformer(Interventions):
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
 
-        ``inputs`` are the inputs before :meth:`encode`. They are checked as in a call of the model. For
-        a model with a sink, ``inputs`` is required, because TransformerLens also returns logits at the
-        sink. This method omits these logits.
+        ``inputs`` are the inputs before :meth:`encode`. An error is raised if they violate a condition
+        of the model, or if a checked part of the program is undefined for them. For a model with a
+        sink, ``inputs`` is required, because TransformerLens also returns logits at the sink. This
+        method omits these logits.
         """
         # A tensor of an exported network may require gradients, and may be on a GPU.
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)

@@ -269,8 +269,8 @@ class Interventions:
 
         ``value`` is a finite number, ``"mean"`` or ``"resample"``. ``"mean"`` is the mean over the
         inputs ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is
-        drawn with ``seed``. By default, ``over`` is ``inputs``, and an input is resampled from the
-        other inputs.
+        drawn with ``seed``. By default, ``over`` is ``inputs``, and ``"resample"`` draws from the other
+        inputs.
 
         In a balanced network, a number for slots is multiplied by the scale of each slot. The only
         number to which heads and hidden units of a balanced network can be set is 0.

@@ -230,7 +230,10 @@ class PathTap:
                 self.readers.setdefault(place.hook, {}).setdefault(place, []).append(path)
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Record the activation ``value``, and return its replacement or None if it is unchanged."""
+        """Return the replacement of the activation ``value``, or None if it is unchanged.
+
+        Activations that are needed for later replacements are recorded.
+        """
         if name.endswith((".hook_resid_pre", ".hook_resid_mid")) or name == UNEMBED:
             self.stream = value
         elif name.endswith((".hook_z", ".hook_post", "hook_embed", "hook_pos_embed")):

@@ -13,9 +13,9 @@ further hooks: ``blocks.0.hook_q_input``, ``hook_k_input``, ``hook_v_input``,
 hooks precede the layer norm.
 
 :class:`StockEncoder` and :class:`StockDecoder` consist of stock PyTorch layers and compute the same
-results. Stock layers require the same number of heads in all layers, d_model = heads × head_dim, scores
-divided by √head_dim, and norms. Therefore d_model is padded, absent heads and sublayers are zeros, W_Q
-and b_Q are multiplied by √head_dim, and each norm is replaced by an identity.
+results up to rounding. Stock layers require the same number of heads in all layers, d_model = heads ×
+head_dim, scores divided by √head_dim, and norms. Therefore d_model is padded, absent heads and
+sublayers are zeros, W_Q and b_Q are multiplied by √head_dim, and each norm is replaced by an identity.
 
 PyTorch's fast path for inference would read the weights of the norms. PyTorch uses this path only if
 both norms of a layer have the same ``eps``, so the two identities have different values.
@@ -46,9 +46,7 @@ from locum.networks.transformer.weights import (
 
 
 class TorchTransformer(Interventions, nn.Module):
-    """A PyTorch module with trainable parameters and the same forward pass as
-    ``transformer.forward``.
-    """
+    """A PyTorch module with trainable parameters and the forward pass of ``transformer/forward.py``."""
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()
