@@ -81,6 +81,19 @@ def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
     assert model.patch(clean, other, everything[-1]) == model(other)
 
 
+def test_scores_of_masked_keys_are_ablated() -> None:
+    """Scores of −∞ are replaced as other scores are."""
+    before = locum.select(locum.indices, locum.indices, "<=")
+    share = locum.aggregate(before, locum.indicator(locum.tokens == "a"))
+    model = locum.compile(share, length=4, vocabulary="ab", attention="softmax", causal=True)
+    scores = "blocks.0.attn.hook_attn_scores"
+    equal = model.run_with_hooks("abba", [(scores, lambda value, hook: np.zeros_like(value))])
+    assert model.ablate("abba", scores) == equal
+    ids = torch.as_tensor(model.encode("abba"))
+    logits = model.to_torch().ablate(ids, scores).detach().numpy()
+    np.testing.assert_allclose(model.decode(logits, "abba")[0], equal, rtol=1e-12)
+
+
 def test_hooks_that_nobody_has_are_refused() -> None:
     model = compiled("parity")
     with pytest.raises(InputError, match=r"expected the name of a hook.*blocks\.0\.attn\.hook_z"):

@@ -300,3 +300,13 @@ def test_a_large_batch_of_different_lengths() -> None:
     model = locum.compile(locum.tokens * 2, length=8, vocabulary=range(5))
     batch = [[n % 5] * (1 + n % 8) for n in range(4000)]
     assert model(batch) == [[2 * token for token in one] for one in batch]
+
+
+def test_one_long_input_runs_as_one_part() -> None:
+    """A long sequence cannot be split between threads."""
+    count = locum.aggregate(locum.select(locum.tokens, "b", "=="), locum.indices)
+    model = locum.compile(count, length=4, vocabulary="ab")
+    places = np.repeat(model.weights.W_pos[:2], [1, 9000], axis=0)  # the sink, and equal positions
+    config = replace(model.config, lengths=(1, 9000))
+    longer = CompiledTransformer(config, replace(model.weights, W_pos=places))
+    assert longer(["a"] * 8999 + ["b"]) == [0.0] * 9000

@@ -9,11 +9,12 @@ The rules are from Weiss's implementation of RASP (`width_and_depth`). Before th
 - ``best`` is in the layer of its selector, or one layer above its score, whichever is higher;
 - ``aggregate`` is in the layer of its selector, or one layer above its values, whichever is higher;
 - a layer needs one head for each distinct selector that an ``aggregate`` in this layer uses. A selector
-  that depends on families counts as one head for each member of these families.
+  that depends on families counts as one head for each combination of head indices. Selectors that
+  differ only in names of families are one selector.
 
 There is one deliberate difference. Weiss counts each ``select`` in the program's *text*. In Locum,
-selectors of the same structure are one object and hence one head. Locum therefore counts fewer heads
-than Weiss if a selector occurs twice in one layer. For example,
+selectors of the same structure are one object, and hence one head in a layer. Locum therefore counts
+fewer heads than Weiss if a selector occurs twice in one layer. For example,
 ``Cofactor()/Det(Cofactor())`` of the paper has 4 heads in its second layer, not 8.
 
 >>> import locum
@@ -44,7 +45,7 @@ class Head:
     """
 
     selector: Node
-    #: Number of heads: 1, or the number of members of the families.
+    #: Number of heads: 1, or the product of the sizes of the families.
     members: int
     #: The ``aggregate`` nodes that use the selector, or a selector that differs only in names of
     #: families.
@@ -53,7 +54,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Architecture:
-    """The number of layers and heads of the transformer that a program describes.
+    """The numbers of layers and heads of the transformer that a program needs.
 
     >>> import locum
     >>> size = locum.rasp.architecture(locum.selector_width(locum.full))

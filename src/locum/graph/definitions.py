@@ -72,13 +72,15 @@ DEFINITIONS = (
 
 
 def expand_definitions(root: Node) -> Node:
-    """Replace ``length`` and ``selector_width`` by attention heads and elementwise operations."""
+    """Return the program with ``length`` and ``selector_width`` replaced by attention heads and
+    elementwise operations.
+    """
     return rewrite(root, DEFINITIONS).root
 
 
 def names_of_definitions(root: Node) -> dict[Node, str]:
-    """Map each node that replaces a ``length`` or ``selector_width`` in the expanded program to the
-    text of that operation.
+    """Return the text of each ``length`` and ``selector_width``, by the node that replaces it in the
+    expanded program.
     """
     return {
         expand_definitions(node): abbreviate(node)

@@ -7,9 +7,9 @@ Expanding a family gives exactly the paper's heads. ``architecture`` counts all 
 executors can compute the sum without expanding the family.
 
 The name of a bound index is irrelevant: ``Σ_l f(l)`` and ``Σ_m f(m)`` are the same program and must be
-the same object. ``sum_over`` therefore gives bound families names that depend only on the *height* of
-the body (Axelsson and Claessen, 2013). The height is the depth of nested sums. Inner sums have smaller
-heights, so no name can be captured.
+the same object. In ``sum_over``, the name of a bound family therefore depends only on its index and
+on the *height* of the body (Axelsson and Claessen, 2013). The height is the depth of nested sums. Inner
+sums have smaller heights, so no name can be captured.
 
 >>> from locum.graph.operations import build
 >>> def double(name):
@@ -99,7 +99,7 @@ def members(families: Sequence[Node]) -> Iterator[dict[Node, int]]:
 
 
 def opened(root: Node) -> Node:
-    """Rename every bound family to a unique name, so that parts of the graph can be moved between sums.
+    """Return a graph with unique names of bound families, so that parts can be moved between sums.
 
     The result is not in the normal form of :func:`sum_over`; :func:`closed` restores that form.
     """
@@ -116,7 +116,9 @@ def _rename_apart(node: Node) -> Node:
 
 
 def closed(root: Node) -> Node:
-    """Undo :func:`opened`: give every bound family the name that :func:`sum_over` chooses."""
+    """Return the graph with the names of bound families that :func:`sum_over` chooses, which undoes
+    :func:`opened`.
+    """
 
     def name_by_height(node: Node) -> Node:
         return sum_over(node.inputs[1:], node.inputs[0]) if node.op == "sum_over" else node

@@ -1,8 +1,8 @@
 """Define all operations of programs in one closed table.
 
 Every front end builds programs from these operations only. Elementwise functions are *names*, never
-Python lambdas. Each executor, each number domain and the compiler can therefore interpret these
-functions. Tests check that each domain and the compiler implement or reject every one of them.
+Python functions, so that executors, number domains and the compiler can interpret them. Tests check
+that each domain and the compiler implement or reject every elementwise function.
 
 A row of the table contains the sorts of the inputs and of the output, the attributes and a one-line
 meaning. :func:`build` returns a valid node or raises :class:`GraphError`.
@@ -71,7 +71,7 @@ COMPARISONS: Mapping[str, Predicate] = MappingProxyType(
     }
 )
 PREDICATES = tuple(COMPARISONS)
-#: Map each elementwise comparison to its predicate.
+#: Predicate of each elementwise comparison.
 PREDICATE_OF = {predicate.operation: symbol for symbol, predicate in COMPARISONS.items()}
 #: The conversions that ``tokens`` can apply to each input value.
 CASTS = ("asis", "str", "int", "float", "bool")

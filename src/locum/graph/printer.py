@@ -1,7 +1,8 @@
 """Print graphs as RASP text that can be read again, or in a short form for messages.
 
-:func:`to_rasp` prints a whole program. A node with inputs that is used more than once, or that would be
-nested too deeply, becomes a separate statement. The text is therefore about as small as the graph.
+:func:`to_rasp` prints a whole program. A node with inputs becomes a separate statement if, for example,
+it is used more than once or would be nested too deeply. The text is therefore about as small as the
+graph.
 Families are printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text
 returns the same graph.
 
@@ -29,7 +30,7 @@ from locum.graph.node import Node
 from locum.graph.operations import OPERATIONS
 from locum.graph.traversal import count_uses, depends_on, postorder
 
-#: Expressions that are nested more deeply than this are split into statements.
+#: Expressions of this nesting depth become separate statements.
 _NESTING = 12
 #: Maximum depth and number of characters shown by :func:`abbreviate`.
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
@@ -87,9 +88,7 @@ class _Printer:
         self.nesting: dict[Node, int] = {}
 
     def block(self, root: Node, bound: Sequence[Node]) -> Iterator[str]:
-        """Yield the statements for all nodes that ``root`` needs and that enclosing blocks do not
-        define.
-        """
+        """Yield the statements that compute ``root``, without definitions of enclosing blocks."""
         for node in postorder(root, into=depends_on(bound) if bound else None):
             if node in self.said or not node.free <= self.said.keys():
                 continue  # the statement belongs to the body of an inner sum
@@ -199,8 +198,8 @@ def phrase(
 
 
 def family_name(family: Node) -> str:
-    """Return the name of a family for messages; families without a name from the user receive a
-    generated name.
+    """Return the name of a family for messages; a family that the user has not named has a generated
+    name.
     """
     name = family.name
     if name.startswith("~"):

@@ -1,9 +1,8 @@
-"""Generate random programs: graphs with shared nodes and families that use the whole table of
-operations.
+"""Generate random programs: graphs with shared nodes and families, of all operations in the table.
 
 The caller supplies the random choices, from a seed or from a library for property-based testing.
-:func:`grow` ensures that the program is well formed. New operations in the table are used
-automatically.
+:func:`grow` ensures that the program is well formed. ``INNER_OPERATIONS`` is computed from the table of
+operations.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from locum.graph.operations import OPERATIONS, Sort, build, sort_of
 
 T = TypeVar("T")
 
-#: The operations that can be applied to leaves and families.
+#: The operations with inputs, except ``sum_over``.
 INNER_OPERATIONS = tuple(
     name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family")
 )
 
 
 class Draws(Protocol):
-    """The random choices that define a program, requested in a fixed order."""
+    """The random choices that define a program."""
 
     def choice(self, options: Sequence[T]) -> T:
         """Choose one of the options."""
@@ -60,7 +59,7 @@ def grow(
     sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR),
     parts: Sequence[Node] = (),
 ) -> Node:
-    """Generate a program without free families from at most ``size`` random operations.
+    """Return a program without free families that is made of at most ``size`` random operations.
 
     Sums over families are added to these operations. If the last node of one of the ``sorts`` has no
     free families, it is the root. Otherwise the root is a sum of this node, or of its selector width.

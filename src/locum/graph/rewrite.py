@@ -56,10 +56,10 @@ class Rewritten:
 
 
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
-    """Rewrite ``root`` by ``rules`` until no rule applies.
+    """Return ``root`` rewritten by ``rules`` until no rule applies, and the log of all steps.
 
-    Two rules that reverse each other would be applied forever. If each of ``passes`` passes over the
-    graph applies a rule, this function raises :class:`GraphError`, which names the last rule.
+    Two rules that reverse each other would be applied forever. :class:`GraphError` is raised if each of
+    ``passes`` passes over the graph applies a rule.
     """
     log: list[RewriteStep] = []
 

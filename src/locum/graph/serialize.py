@@ -4,8 +4,8 @@ The file contains a flat list of nodes, each ``[operation, [indices of its input
 Inputs precede the nodes that use them, and the last node is the root. JSON distinguishes ``1``,
 ``1.0``, ``true`` and ``"1"``. JSON has no infinities and no NaN; these floats are written as
 ``{"float": "inf"}``, with ``"-inf"`` and ``"nan"`` accordingly. Very large integers are written in
-hexadecimal, as ``{"int": "0x…"}``. Nodes are read through the table of operations, so a damaged or
-malicious file raises :class:`GraphError`, and no code in the file is executed.
+hexadecimal, as ``{"int": "0x…"}``. Nodes are checked against the table of operations, so an invalid
+file raises :class:`GraphError`. No code in the file is executed.
 
 >>> from locum.graph.operations import build
 >>> program = build("negate", build("indices"))
@@ -117,8 +117,8 @@ class _Reading:
 
     def __init__(self, rows: list[Any]) -> None:
         self.nodes: list[Node] = []
-        #: Remaining number of nodes that may be rebuilt while families are bound. In normal graphs sums
-        #: are not deeply nested and do not share large bodies.
+        #: Remaining number of nodes that may be rebuilt while families are bound. In normal graphs,
+        #: sums are not deeply nested and do not share large bodies.
         self.rebuilt_at_most = _REBUILT * len(rows) + MAX_NODES // 5
         sums = False
         for number, row in enumerate(rows):
@@ -198,7 +198,7 @@ def decode_attribute(value: Any, depth: int = 0) -> Attribute:
 
 
 def _shown(value: object) -> str:
-    """Return short text for an unchecked value from a file; the value may be long or deeply nested."""
+    """Return short text for an unchecked value from a file, which may be long or deeply nested."""
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'JSON object'} of {len(value)}"
     return short(value)

@@ -22,10 +22,10 @@ def postorder(
 ) -> Iterator[Node]:
     """Yield every node below ``roots`` once, inputs before the nodes that use them.
 
-    The order depends only on the graph, so numbering nodes in this order is stable. Nodes for which
-    ``into`` is false are omitted, and so is everything that is reachable only through them. With
-    ``deepest_first``, the inputs of a node are visited in order of decreasing depth. Intermediate
-    results of a long chain can then be freed early.
+    The order depends only on the graph and the order of ``roots``, so numbering nodes in this order is
+    stable. Nodes for which ``into`` is false are omitted, and so are nodes that are reachable only
+    through them. With ``deepest_first``, the inputs of a node are visited in order of decreasing depth.
+    Intermediate results of a long chain can then be freed early.
     """
     return walk(roots, _deepest_first if deepest_first else _inputs, into)
 
@@ -36,8 +36,8 @@ def walk(
     """Yield every item reachable from ``roots`` through ``parts_of`` once, parts before the items that
     contain them.
 
-    Items for which ``into`` is false are omitted. :func:`postorder` is the special case for nodes and
-    their inputs.
+    Items for which ``into`` is false are omitted, and so are items that are reachable only through
+    them. :func:`postorder` is the special case for nodes and their inputs.
     """
     seen: set[T] = set()
     ahead = iter(roots)
@@ -107,7 +107,7 @@ def count_uses(*roots: Node) -> dict[Node, int]:
 
 
 def transform(root: Node, change: Callable[[Node], Node]) -> Node:
-    """Rebuild the graph below ``root``, and apply ``change`` to every node after its inputs.
+    """Return the graph below ``root`` with ``change`` applied to every node after its inputs.
 
     Bound families are not renamed. If ``change`` may nest one ``sum_over`` in another, first use
     :func:`locum.graph.families.opened`.
@@ -119,15 +119,16 @@ def transform(root: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """Return a node with the operation of ``node`` and other inputs, or ``node`` itself if the inputs
-    are equal.
+    """Return a node with the operation and attributes of ``node`` and other inputs, or ``node`` itself
+    if the inputs are equal.
     """
     return node if inputs == node.inputs else Node(node.op, inputs, node.attributes)
 
 
 def replace_families(root: Node, renaming: Mapping[Node, Node]) -> Node:
-    """Replace free families in a graph according to ``renaming``; only parts in which they occur are
-    visited.
+    """Return a graph with free families replaced according to ``renaming``.
+
+    Only parts in which these families occur are visited.
     """
     new: dict[Node, Node] = dict(renaming)
     for node in postorder(root, into=depends_on(renaming)):

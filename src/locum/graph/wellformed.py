@@ -5,8 +5,8 @@ with sums. A graph is well formed if
 
 1. every node satisfies the table of operations: inputs, sorts, attributes;
 2. every node is interned: building it again returns the same object;
-3. every ``sum_over`` binds distinct families, which are named by the height of the sum, so that equal
-   sums are one node;
+3. every ``sum_over`` binds distinct families, whose names follow from their index and the height of the
+   sum, so that equal sums are one node;
 4. a whole *program* is an s-op or a selector without free families.
 
 >>> from locum.graph.families import family

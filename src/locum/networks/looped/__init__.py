@@ -3,7 +3,7 @@
 A *block* of a few layers is applied repeatedly to its own output. As in the work of Giannou et al., the
 loop itself is not part of the block. The code of their SUBLEQ machine is public. For the other
 constructions, the authors publish only sizes. Transposition, AᵀB, Newton's iteration and FLEQ are
-therefore **reconstructions** of about the published sizes.
+therefore **reconstructions**.
 
 >>> import numpy as np
 >>> from locum.networks.looped import Transposition

@@ -1,8 +1,8 @@
 """Build a block of transformer layers from named slots, and run the block in a loop.
 
-The residual stream of a block consists of named groups of slots. A head copies one group into another,
-from the position whose key matches the query. ReLU hidden units do arithmetic on the slots of one
-position.
+The residual stream of a block consists of named groups of slots. A head usually copies one group into
+another, from the position whose key matches the query. ReLU hidden units compute functions of the slots
+of one position.
 
 >>> slots = Slots(x=1, y=1)
 >>> units = Units(slots)
@@ -91,6 +91,8 @@ class Units:
     def add(self, weight: Floats, bias: float, outputs: Mapping[int | str, float]) -> None:
         """Add a hidden unit h = relu(weight·x + bias), which adds outputs[slot] · h to each slot of
         ``outputs``.
+
+        A slot is given by its index, or by the name of its group if it is the first slot.
         """
         self._inputs.append(weight)
         self._biases.append(bias)
@@ -153,14 +155,16 @@ class Units:
     def add_one_more(
         self, terms: Mapping[str, float], target: Sequence[int], gate: int, bound: float
     ) -> None:
-        """Add hidden units that compute 1 + Σ ±n in binary code, for the numbers n in the groups
-        ``terms``.
+        """Add hidden units that compute 1 plus one or two numbers in binary code.
+
+        The keys of ``terms`` are the groups of slots that contain the numbers. A number with the sign
+        −1 is replaced by its bitwise complement. The result for a and −b is therefore a − b, because −b
+        is 1 plus the complement of b.
 
         The result is written to the slots ``target``, which must be 0, at positions where the slot
-        ``gate`` is 1. A subtracted number n enters as its bitwise complement, because −n is 1 plus this
-        complement. Bit i is computed from the sum s of the lowest i + 1 bits, as [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹]
-        + [s ≥ 3·2ⁱ]. Each step function is a ramp of width 1/2, so that small errors of the bits have
-        no effect.
+        ``gate`` is 1. Let s be 1 plus the lowest i + 1 bits of each number. Bit i of the result is
+        [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹] + [s ≥ 3·2ⁱ]. Each step function is a ramp of width 1/2, so that small
+        errors of the bits have no effect.
         """
         opened = np.eye(self.slots.size)[gate]
         for i, slot in enumerate(target):
@@ -189,7 +193,9 @@ class Units:
 
 @dataclass(frozen=True)
 class Head:
-    """A softmax head, given by matrices that map the residual stream to queries, keys and values."""
+    """A softmax head, given by matrices that map the residual stream to queries, to keys, and to the
+    output.
+    """
 
     query: Floats
     key: Floats

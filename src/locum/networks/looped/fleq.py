@@ -157,9 +157,10 @@ class FleqMachine(LoopedBlock):
     ) -> Iterator[tuple[list[Floats], int]]:
         """Yield the registers and the index of the next instruction after each pass.
 
-        ``InputError`` is raised before a pass in which a number would reach ``bound``. In such a pass,
-        the hidden units that select one function would not fully suppress the other functions.
-        ``InputError`` is also raised for a flag that is not an integer, and after the last instruction.
+        ``InputError`` is raised before a pass in which an entry of a, b or aᵀb would reach ``bound``.
+        In such a pass, the hidden units that select one function would not fully suppress the other
+        functions. ``InputError`` is also raised for a flag that is not an integer, and if the run
+        continues after the last instruction.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)

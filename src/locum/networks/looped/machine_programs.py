@@ -1,4 +1,4 @@
-"""List example SUBLEQ programs for the looped machine as text, such as addition and bubble sort.
+"""Define example SUBLEQ programs for the looped machine, such as addition and bubble sort.
 
 >>> program = PROGRAMS["multiply"]
 >>> program.answer(program.interpreted()[-1])
@@ -91,7 +91,7 @@ copy dividend remainder
 next: minus quotient
 divisor remainder at_most_0
 jump next
-// Exactly 0 is one more time. Below 0 the last subtraction was one too many.
+// If the remainder is 0, the divisor fits once more. If it is negative, undo the last subtraction.
 at_most_0: add one remainder
 zero remainder negative
 one remainder
@@ -188,8 +188,7 @@ jump pass
 halt
 show x0 x1 x2 x3
 """,
-    # Number of steps of the 3n + 1 iteration from 57 to 1. Halving uses repeated subtraction, so the
-    # program is long.
+    # Number of steps of the 3n + 1 iteration from 57 to 1. Halving uses repeated subtraction.
     "steps of 3n + 1": """
 bits 16
 one = 1

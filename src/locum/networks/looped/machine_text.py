@@ -61,7 +61,9 @@ _TOKEN = re.compile(
 
 
 class MachineTextError(InputError):
-    """Raised for an error in a program text; ``line`` and ``column`` are the position of the error."""
+    """Raised for an error in a program text or a run; ``line`` and ``column`` are the position in the
+    text.
+    """
 
     def __init__(self, kind: str, problem: str, line: int, column: int) -> None:
         self.line, self.column = line, column
@@ -80,14 +82,15 @@ class Token(NamedTuple):
 class MachineRun(NamedTuple):
     """The result of a run on the looped transformer, compared with plain arithmetic after each step."""
 
-    #: Values of the shown words or registers after the last step.
+    #: Values of the shown words or registers at the end of the run.
     values: dict[str, Any]
     steps: int
     #: Whether the program halted; False if it reached the limit of steps.
     halted: bool
     #: Largest absolute difference from plain arithmetic.
     error: float
-    #: Whether each step continued at the correct command and computed the correct values.
+    #: Whether each step continued at the correct command and computed the correct values, for FLEQ up
+    #: to ``TOLERANCE``.
     agrees: bool
     #: For each step, the line of its command, and the shown values after the step.
     trace: list[tuple[int, dict[str, Any]]]
@@ -432,7 +435,7 @@ class _Reader:
         return found
 
     def integer(self, token: Token, least: int, most: int) -> int:
-        """Return ``token`` as an integer; raise an error unless it is between ``least`` and
+        """Return ``token`` as an integer; raise an error unless it is an integer from ``least`` to
         ``most``.
         """
         if not re.fullmatch(r"[+-]?\d{1,9}", token.text) or not least <= int(token.text) <= most:

@@ -4,9 +4,9 @@
 are the columns of A, the columns of B, and one empty position that receives nearly all attention. Let C
 be the score of the empty position. The weight of column i of A for column j of B is then
 e^(−C)·(1 + δ·aᵢ·bⱼ + …). This weight is linear in the product aᵢ·bⱼ up to terms of higher order. Let M
-be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, and the error is about δ·M²/2,
-so half of the digits are lost for any δ. With two heads of opposite signs ±δ, the even terms cancel,
-and the error is about δ²·M³/6.
+be the largest |aᵢ·bⱼ|. With one head, a bias subtracts the constant 1/δ, and the truncation error is
+about δ·M²/2. The rounding error is proportional to 1/δ, so at least about half of the digits are lost.
+With two heads of opposite signs ±δ, the even terms cancel, and the truncation error is about δ²·M³/6.
 
 :class:`Transposition` has four layers of at most one head; the published width is about 4r, for r²
 positions. Position c = i·r + j represents the entry (i, j). The first r positions contain the columns
@@ -215,7 +215,7 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
     """Return registers and instructions that compute the inverse of A in register X.
 
     Python computes ε = 1/(‖A‖₁·‖A‖∞) before the run. With this ε, the iteration converges for every
-    non-singular A. The program takes 2 + 5·iterations passes and then halts.
+    non-singular A in exact arithmetic. The program takes 2 + 5·iterations passes and then halts.
     """
     A = real_matrix(A, "A")
     if not A.size or A.shape[0] != A.shape[1]:
@@ -246,8 +246,8 @@ def invert(A: Any, iterations: int = 30) -> Floats:
     """Return the inverse of A, computed by the FLEQ machine in ``iterations`` Newton iterations.
 
     Before the run, A is scaled such that its largest absolute entry is 8, and the inverse is rescaled
-    after the run. The scaling is necessary because the error of a product grows with both factors. If
-    the iteration does not converge, for example because A is singular, ``InputError`` is raised.
+    after the run. The scaling is necessary because the error of a product grows with both factors.
+    ``InputError`` is raised if the iteration does not converge, for example because A is singular.
     """
     A = real_matrix(A, "A")
     scale = float(np.abs(A).max()) / 8 if A.size else 0.0

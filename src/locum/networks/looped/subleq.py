@@ -41,8 +41,8 @@ from locum.settings import Setting, require_integer
 
 Command = tuple[int, int, int]
 
-#: Maximum total attention weight of the wrong positions of a head. Codes are rounded to ±1 after each
-#: step.
+#: Maximum total attention weight of the wrong positions of a head. After each step, the codes of words
+#: and of the counter are rounded to ±1.
 _ERROR = 1e-7
 MAX_BITS = 16
 

@@ -3,11 +3,11 @@
 Several rescalings do not change the function of a network. A slot of the residual stream can be scaled
 up where it is written and down where it is read. The queries and keys of a head, and its values and
 output, can be scaled in opposite directions. ReLU units and both factors of gated units can also be
-rescaled. Inputs and outputs of symbolic functions and inputs of GELU units are not changed.
+rescaled. Inputs and outputs of symbolic functions and of GELU units do not change.
 
 All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
-leaves the range of floats. In networks on real numbers, values that may be arbitrarily small are not
-scaled down, so that they cannot underflow to 0.
+leaves the range of floats. In networks on real numbers, values that depend on tokens are scaled down
+only if they remain integer multiples of the values that they are computed from.
 
 The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
 Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). The method then reduces
@@ -41,8 +41,8 @@ _OF_A_LIST = frozenset(
 def real_slots(weights: Weights) -> Iterator[Marks]:
     """Yield masks [slot] of the slots of the residual stream that may depend on tokens.
 
-    For each layer, the masks before the attention and before the feed-forward are yielded. The last
-    mask is the mask after all layers. A network of n layers has 2n + 1 masks.
+    The masks of a layer are the mask before the attention and the mask before the feed-forward. The
+    last mask is the mask after all layers. A network of n layers has 2n + 1 masks.
     """
     real: Marks = (weights.W_E != 0).any(axis=0)
     for layer in weights.layers:
@@ -203,7 +203,7 @@ def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] 
 def slot_exponents(config: Config, width: int) -> Whole:
     """Return, for each slot, the exponent e such that the stored value is 2ᵉ times the labelled value.
 
-    All exponents are 0 if the network is not balanced.
+    All exponents are 0 if the network is not balanced, or if its report is invalid.
     """
     said = config.report.get("balanced")
     listed = said.get("slots") if isinstance(said, dict) else None
@@ -391,7 +391,9 @@ class _System:
         return best.astype(np.int64)
 
     def _least_squares(self) -> NDArray[np.float64]:
-        """Return the exponents that minimise the sum of squared logarithms, by conjugate gradients."""
+        """Return exponents that approximately minimise the sum of squared logarithms, by conjugate
+        gradients.
+        """
         solution = np.zeros(self.factors)
         residual = -self._gathered(self.logarithms)
         direction, square = residual, float(residual @ residual)
@@ -416,10 +418,10 @@ class _System:
         exponents: NDArray[np.float64],
         inside: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     ) -> Iterator[NDArray[np.float64]]:
-        """Yield successive exponents that reduce the range of the logarithms of all weights.
+        """Yield ``exponents``, then the exponents after each sweep.
 
-        Each sweep moves every factor towards the centre between the extremes of the weights that it
-        scales.
+        Sweeps reduce the range of the logarithms of all weights. Each sweep adjusts the factors to the
+        largest and the smallest of the weights that they scale.
         """
         yield exponents
         starts = np.flatnonzero(np.diff(self.columns, prepend=-1))

@@ -2,7 +2,7 @@
 
 The nodes of a circuit are embedding columns, heads, groups of hidden units, slots of the residual
 stream, and the output. Queries, keys, values and outputs of a head are separate nodes. Each node
-contains the name of its TransformerLens hook and the label of the s-op that it computes. Edges connect
+contains the name of its hook and a label, for example of the s-op that it computes. Edges connect
 the node that writes a signal with the node that reads the signal. ``locum.experiments.circuits``
 computes by interventions whether an edge is *necessary* or *sufficient*.
 
@@ -34,7 +34,7 @@ MAX_FILE = 2**27
 
 
 def require_head(head: int | None) -> None:
-    """Raise ``InputError`` unless ``head`` is None or the index of a head.
+    """Raise ``InputError`` unless ``head`` is None or an integer that is at least 0.
 
     Booleans are rejected, because NumPy interprets True as all heads and Python as head 1.
 
@@ -54,7 +54,7 @@ class CircuitNode:
     id: str
     #: Kind of part: embed, pos_embed, head, q, k, v, o, units, slot or output.
     kind: str
-    #: Name of the TransformerLens hook at which this part can be read and changed.
+    #: Name of the hook at which this part can be read and changed.
     hook: str
     layer: int | None = None
     head: int | None = None
@@ -87,14 +87,15 @@ class CircuitEdge:
     #: Slot of the residual stream that carries the signal (−1: all slots), and label of the signal.
     slot: int
     flows: str
-    #: Whether replacing the signal by the signal of another input changes some output; None: not
-    #: computed.
+    #: Whether replacing the signal by the signal of another input changes some output, alone or
+    #: together with other edges; None: not computed.
     necessary: bool | None = None
-    #: Whether this replacement alone changes some output to the output for the other input.
+    #: Whether this replacement alone changes some output to the output for the other input; None: not
+    #: computed.
     sufficient: bool | None = None
     #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
     #: only together with edges that are not necessary by themselves. Empty if the edge is not
-    #: necessary.
+    #: necessary, or if this is not computed.
     necessity: str = ""
 
     @property
@@ -110,7 +111,8 @@ class Circuit:
     nodes: tuple[CircuitNode, ...]
     edges: tuple[CircuitEdge, ...]
     #: How ``necessary`` and ``sufficient`` were computed: the number of pairs of inputs, whether these
-    #: pairs cover all inputs, and whether replacing all unnecessary edges at once changes no output.
+    #: pairs cover all inputs, the random seed, and whether replacing all unnecessary edges at once
+    #: changes no output.
     checked: dict[str, Any] = field(default_factory=dict)
 
     def node(self, identifier: str) -> CircuitNode:
@@ -168,7 +170,8 @@ class Circuit:
     def read(cls, data: Any) -> Circuit:
         """Return the circuit described by ``data``, in the format that :meth:`data` returns.
 
-        ``InputError`` is raised for data in another format.
+        ``InputError`` is raised for missing lists and fields, and for unknown fields. The values of
+        fields are not checked.
         """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")
@@ -209,10 +212,10 @@ class Circuit:
     def draw(self, path: str | Path | None = None, *, narrow: bool = False) -> str:
         """Return an SVG figure of the circuit, and write it to ``path`` if given.
 
-        Attention and MLPs are columns; ``narrow`` draws all parts in one column of 400 pixels. One box
-        contains all columns of an embedding. The tooltip of a line shows the signal. Lines are dashed
-        for edges that carry only the length, and dotted for edges that are necessary only jointly or
-        not at all.
+        The columns of the figure are the input, the sublayers and the output. With ``narrow``, all
+        parts are in one column, and the figure is 400 pixels wide. One box contains all columns of an
+        embedding. The tooltip of a line shows the signals. Lines are dashed for edges that carry only
+        the length, and dotted for edges that are necessary only jointly or not at all.
         """
         parts, lines, headings = self.figure()
         title = f"a circuit of {len(parts)} parts and {len(self.edges)} edges"
@@ -276,10 +279,8 @@ def _find(items: Sequence[_Item], identifier: str, kind: str) -> _Item:
 class Found(tuple[CircuitNode, ...]):
     """The nodes of a circuit that represent an s-op."""
 
-    #: How the nodes represent the s-op. If ``how`` is "computed", the nodes compute the s-op. If it is
-    #: "combined", the s-op was rewritten, or is a combination of the outputs of the nodes. If it is
-    #: "merged", the nodes compute later s-ops that bypass the s-op. If it is "absent",
-    #: no node represents the s-op.
+    #: How the nodes represent the s-op: "computed", "combined", "merged" or "absent"
+    #: (:meth:`CompiledTransformer.where`).
     how: str
 
     def __new__(cls, nodes: Iterable[CircuitNode], how: str) -> Found:

@@ -1,9 +1,9 @@
 """Draw a circuit as SVG, with sublayers as columns or, in a narrow figure, one below the other.
 
-The output of a part is drawn as one line with branches. In a figure with columns, the line leaves the
-box of the part on the right. The line runs in the space between two columns, or below all boxes if the
-line skips a column. An edge ends at the queries, keys or values of a head, at a group of hidden units,
-or at the output. Edges whose ends have no box are omitted.
+All edges from one row are drawn as one line with branches. In a figure with columns, the line leaves
+the box on the right. The line runs in the space between two columns, or below all boxes if the line
+skips a column. In the figure of a circuit, an edge ends at the queries, keys or values of a head, at a
+group of hidden units, or at the output. An edge is omitted if one of its ends has no box.
 
 >>> parts = [Part("tokens", 0, "tokens", ins=(), outs=("tokens",))]
 >>> parts.append(Part("output", 1, "output", ins=("output",), outs=()))
@@ -22,7 +22,7 @@ from html import escape
 #: Sizes in pixels: width of a character, height of a line of text, padding of a box, distance between
 #: parallel lines.
 _CHARACTER, _LINE, _PAD, _TRACK = 6.05, 15.0, 6.0, 6.0
-#: Distance in pixels between lines that end at the same row.
+#: Maximum distance in pixels between lines that end at the same row.
 _ENTRY = 5.0
 #: Widths in pixels: a page, a narrow page, the first and last boxes, other boxes (smallest and
 #: largest), and the margin.
@@ -59,9 +59,10 @@ class Part:
     #: Ids of the rows on the left, where lines end, and of the rows on the right, where lines start.
     ins: tuple[str, ...] = ()
     outs: tuple[str, ...] = ()
-    #: Names of the rows. A row without a name is drawn in the vertical centre of the box.
+    #: Names of the rows. A row without a name is at the vertical centre of the title and the label.
     names: Mapping[str, str] = field(default_factory=dict)
-    #: Indices of colours, by the id of a row or of the whole box. A line has the colour of its row.
+    #: Indices of colours, by the id of a row or of the whole box. A line has the last colour of its
+    #: row, or otherwise of its box.
     marks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: Whether the outline is dashed, for boxes that are not part of the network.
     dashed: bool = False
@@ -153,8 +154,8 @@ def _words(x: float, y: float, words: str, kind: str, anchor: str = "start") -> 
 
 
 def _wrap(words: str, fit: int, most: int) -> list[str]:
-    """Break ``words`` into at most ``most`` lines of ``fit`` characters; omit the middle of a longer
-    text.
+    """Break ``words`` into at most ``most`` lines of at most ``fit`` characters; omit the middle of a
+    longer text.
 
     >>> _wrap("aggregate(before, tokens)", 16, 2), _wrap("a long expression", 5, 2)
     (['aggregate(', 'before, tokens)'], ['a lon', '…sion'])
@@ -189,10 +190,10 @@ def draw_parts(
     styled: bool = True,
     page: float = _PAGE,
 ) -> str:
-    """Return an SVG of parts in columns or, with ``narrow``, in one column of 400 pixels.
+    """Return an SVG of parts in columns or, with ``narrow``, in one column and 400 pixels wide.
 
     ``page`` is the target width in pixels: columns become narrower to fit it, down to a minimum width.
-    Without ``styled``, the SVG contains only class names, and the page must provide the style sheet.
+    Without ``styled``, the SVG contains no style sheet, and the page must provide one.
     """
     lines = list(dict.fromkeys(lines))
     figure = _Narrow(parts, lines) if narrow else _Wide(parts, lines, headings, page)
@@ -294,7 +295,10 @@ class _Wide(_Figure):
         return self.place[box.part.column]
 
     def _find_tracks(self) -> None:
-        """Assign a separate track to every line that turns in the space between two columns."""
+        """Assign tracks to the lines that turn in the spaces between columns.
+
+        The lines from one source share a track.
+        """
         #: For each space between columns, its tracks: the source of the line, and whether it enters or
         #: leaves a box there.
         self.turning: dict[int, dict[tuple[str, str], None]] = {}

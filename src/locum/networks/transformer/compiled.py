@@ -1,7 +1,7 @@
 """Run, inspect, save and export a program that was compiled into the weights of a transformer.
 
-The model object converts tokens to rows of ``W_E``, and the outputs of ``W_U`` back to tokens or
-numbers. The weights and the instructions of symbolic feed-forwards compute everything else.
+The model object converts inputs to token ids or numbers, and logits to outputs. The weights and the
+instructions of symbolic feed-forwards compute the logits.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from locum.networks.transformer.residual import ResidualStream
 from locum.networks.transformer.transformer_architecture import TransformerArchitecture
 from locum.networks.transformer.weights import Array, Weights
 
-#: Approximate number of tokens of a large batch that a thread runs at a time. Their activations fit
-#: into the cache of a core, and their matrix products are too small for BLAS threads.
+#: Approximate number of tokens of a large batch that a thread runs at a time. This number is small, so
+#: that activations often fit into the cache of a core.
 _TOKENS = 2**12
 
 
@@ -127,23 +127,21 @@ class CompiledTransformer(Interventions):
     @overload
     def __call__(self, inputs: str | Sequence[Any], *, check: bool = True) -> list[Any]: ...
     def __call__(self, inputs: Any, *, check: bool = True) -> Any:
-        """Return the program's output: a list for a list or a string, an array for an array.
+        """Return the program's output: an array for an array, a tensor for a tensor, otherwise a list.
 
         A list of lists is a batch, whose sequences may have different lengths. All values of an output
         sequence have one type (:func:`locum.execution.types.result_type`). ``InputError`` is raised for
         inputs that do not satisfy the conditions of ``compile(inputs=…)``.
 
         If parts of the program may be undefined (``config.partial``), dense execution of these parts
-        first checks each input. Without ``check``, these conditions and parts are not checked, and the
-        output for an input that violates them is meaningless.
+        first checks each input. With ``check=False``, neither the conditions nor these parts are
+        checked, and the output for an input that fails a check may be meaningless.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])
 
     def run_with_cache(self, inputs: Any) -> tuple[Any, ActivationCache]:
-        """Return the output, and a cache of all activations by the names of their TransformerLens
-        hooks.
-        """
+        """Return the output, and a cache of activations by the names of their hooks."""
         batch, answer = self._encoding.read(inputs)
         activations: dict[str, Array] = {}
         try:
@@ -202,7 +200,7 @@ class CompiledTransformer(Interventions):
         return self.circuit.at(block, head)
 
     def residual(self, inputs: Any) -> ResidualStream:
-        """Return the residual stream of one input: every slot by position, after each sublayer."""
+        """Return the residual stream of one input, in the embedding and after each sublayer."""
         batch, _ = self._encoding.read(inputs)
         if len(batch) != 1:
             raise InputError(f"expected one input, got a batch of {len(batch)}")
@@ -231,7 +229,8 @@ class CompiledTransformer(Interventions):
             self._encoding.check_values(batch)
         if tap is not None or encoded.size < 2 * _TOKENS:
             return self._encoding.decode(self._logits(encoded, tap, patterns))
-        parts = np.array_split(encoded, encoded.size // _TOKENS)
+        # Each part contains at least one sequence.
+        parts = np.array_split(encoded, min(len(encoded), encoded.size // _TOKENS))
         with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
             logits = list(pool.map(lambda part: self._logits(part, None, False), parts))
         return self._encoding.decode(np.concatenate(logits))
@@ -253,9 +252,10 @@ class CompiledTransformer(Interventions):
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
 
-        ``inputs`` are the inputs before :meth:`encode`. An error is raised if the program is undefined
-        for one of them. For a model with a sink, ``inputs`` is required, because TransformerLens
-        also returns logits at the sink. This method omits these logits.
+        ``inputs`` are the inputs before :meth:`encode`. An error is raised if they violate a condition
+        of the model, or if a checked part of the program is undefined for them. For a model with a
+        sink, ``inputs`` is required, because TransformerLens also returns logits at the sink. This
+        method omits these logits.
         """
         # A tensor of an exported network may require gradients, and may be on a GPU.
         logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)
@@ -308,9 +308,10 @@ class CompiledTransformer(Interventions):
         precision.
 
         Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
-        two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). Labels, heads and the
-        circuit do not change. :meth:`residual` shows the values of slots without this scaling, but
-        activations at hooks are scaled.
+        two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). For real-valued
+        tokens, very large numbers are rejected. Labels, heads and the circuit do not change.
+        :meth:`residual` shows the values of slots without this scaling, but activations at hooks are
+        scaled.
         """
         return CompiledTransformer(*balance(self.config, self.weights))
 
@@ -357,8 +358,7 @@ class CompiledTransformer(Interventions):
         return lens.settings(self.config, self.weights)
 
     def state_dict_for_transformer_lens(self) -> dict[str, Any]:
-        """Return the weights of :meth:`to_transformer_lens` as tensors with the names of
-        TransformerLens.
+        """Return the weights of :meth:`to_transformer_lens` with the names of a ``HookedTransformer``.
 
         Without layer norms, the residual stream has one extra slot, which is always 1. TransformerLens
         divides scores by √d_head, so ``W_Q`` and ``b_Q`` are multiplied by √d_head.

@@ -19,7 +19,7 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration for converting inputs and outputs of a compiled transformer."""
+    """The configuration of a compiled transformer, which is needed in addition to the weights."""
 
     #: Vocabulary in the order of the rows of W_E; None if tokens are real numbers.
     vocabulary: tuple[Atom, ...] | None
@@ -28,7 +28,7 @@ class Config:
     #: Whether a sink (an extra first token) precedes the input.
     sink: bool
     #: Possible outputs in the order of the columns of W_U, of which the largest logit selects one. None
-    #: if W_U has one column, which computes the output as a number.
+    #: if the only column of W_U computes the output as a number.
     outputs: tuple[Atom, ...] | None
     attention: Annotated[str, Setting("a text", choices=ATTENTIONS)]
     feed_forward: Annotated[str, Setting("a text", choices=FEED_FORWARDS)]
@@ -38,8 +38,8 @@ class Config:
     heads: tuple[tuple[str, ...], ...]
     #: Tokens for which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
-    #: Labels of s-ops and selectors that may be undefined on some inputs. On such inputs, the weights
-    #: compute a meaningless number.
+    #: Labels of s-ops and selectors that may be undefined on some inputs. The weights may compute
+    #: meaningless numbers for such inputs.
     partial: tuple[str, ...] = ()
     #: Programs (graphs as JSON) that run on an input before the network. An input for which one of them
     #: raises an error is rejected.
@@ -52,10 +52,9 @@ class Config:
     program_hash: str = ""
     name: str = ""
     #: Ranges of real-valued tokens, one for all positions or one per position; None: no limits. Inputs
-    #: outside the ranges are rejected: hidden units are fitted to the ranges, and balanced weights
-    #: could overflow.
+    #: outside the ranges are rejected.
     ranges: tuple[tuple[float, float], ...] | None = None
-    #: Whether every head has a causal mask. The sink is then the begin marker of a decoder.
+    #: Whether every head has a causal mask. The sink, if any, is then the begin marker of a decoder.
     causal: bool = False
     #: Report of the compiler, such as options, implementations of s-ops, error bounds, and the circuit.
     report: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +63,7 @@ class Config:
         normalise_settings(self)
 
 
-#: Maximum number of characters of a one-line list, and of a string.
+#: Maximum number of characters of a line with a list, including its label, and of a string.
 _LINE, _LETTERS = 96, 200
 
 

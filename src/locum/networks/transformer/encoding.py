@@ -89,7 +89,7 @@ class Encoding:
         return rows if batch.batch or isinstance(rows, np.ndarray) else [rows]
 
     def encode(self, rows: Rows) -> Any:
-        """Return the token ids [batch, position] of a batch, or its numbers if tokens are numbers."""
+        """Return the token ids [batch, position] of a batch; without a vocabulary, its numbers."""
         if self.config.vocabulary is None:
             return self._in_range(self._numbers(rows))
         if isinstance(rows, np.ndarray):
@@ -185,8 +185,8 @@ class Encoding:
     def _numbers(self, rows: Rows) -> Array:
         """Return tokens as floats.
 
-        ``InputError`` is raised for a token that is not a number or is too large for the network's
-        dtype, and for an integer that the dtype cannot represent exactly.
+        ``InputError`` is raised for tokens that are not finite numbers, that are too large for the
+        network's dtype, or that are integers without an exact representation.
         """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:
@@ -255,7 +255,7 @@ class Encoding:
         """Mapping from floats to the integers that they represent, for a program that only moves
         values.
 
-        None for a program that computes numbers.
+        None for other programs, and if the program is unknown.
         """
         if self._program is None or not only_moves(self._program):
             return None
@@ -302,8 +302,10 @@ class Encoding:
 
     @functools.cached_property
     def _outputs(self) -> NDArray[Any]:
-        """Possible outputs as an array: values of one type, or objects if strings and other types
-        occur.
+        """Possible outputs as an array.
+
+        The array contains values of one type, or objects if strings occur with other types or end with
+        a NUL character.
         """
         outputs = self.config.outputs or ()
         types = types_of(outputs)
@@ -320,7 +322,7 @@ class Encoding:
         """Row of W_E for each token.
 
         A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, a
-        number that is not in the vocabulary has the row of an equal number.
+        number that is not in the vocabulary has the row of an equal number of the vocabulary.
         """
         tokens = list(enumerate(self.config.vocabulary or ()))
         exact = {identity(token): i for i, token in tokens}

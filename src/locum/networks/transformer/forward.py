@@ -1,9 +1,10 @@
 """Run the forward pass of a transformer in NumPy and record activations.
 
 The residual stream has the axes [batch, position, slot]. Unless patterns are requested, heads run in
-blocks of bounded memory. The callback ``tap`` receives the TransformerLens hook name and the value of
-each activation, with the axes of TransformerLens. An activation cache collects these values. An array
-that ``tap`` returns replaces the activation, which implements interventions.
+blocks, which limits the memory for attention scores. The callback ``tap`` receives the hook name and
+the value of an activation. Names and axes are as in TransformerLens; ``hook_gate`` is an additional
+hook of gated feed-forwards. An activation cache collects these values. An array that ``tap`` returns
+replaces the activation, which implements interventions.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ Tap = Callable[[str, Array], "Array | None"]
 #: Like ``Tap``, but returns the given activation if ``tap`` does not replace it.
 Show = Callable[[str, Array], Array]
 
-#: Maximum number of attention scores that are computed together; a single query may have more scores.
+#: Maximum number of attention scores that are computed together; the scores of one query position are
+#: not split.
 MAX_SCORES = 2**22
 #: Arguments below which the exponential is 0, by dtype.
 _LOWEST = {"float64": -746.0, "float32": -105.0}
-#: Maximum number of results that are checked together in one array; more results are checked one by
-#: one.
+#: Maximum number of results that are checked together in one array; more results are checked
+#: instruction by instruction.
 _AT_ONCE = 2**16
 
 
@@ -56,8 +58,8 @@ def forward(
     patterns only if ``patterns`` is true.
     """
     show = shown_to(tap)
-    # A number of the stream beyond the range of floats becomes inf or NaN, remains so, and is rejected
-    # when the output is decoded.
+    # A number of the stream beyond the range of floats becomes inf or NaN, and the output is rejected
+    # when it is decoded.
     with np.errstate(all="ignore"):
         for number, layer in enumerate(weights.layers[first:], first):
             prefix = f"blocks.{number}"
@@ -105,7 +107,7 @@ def attend(
     causal: bool = False,
     patterns: bool = False,
 ) -> Array:
-    """Return the summed output of all heads of a layer, [batch, position, slot]."""
+    """Return the output of the attention of a layer, [batch, position, slot]."""
     q, k, v = (  # [batch, head, position, d_head]
         np.swapaxes(show(f"{prefix}.attn.hook_{name}", projected), 1, 2)
         for name, projected in zip("qkv", _project(stream, weights), strict=True)
@@ -135,7 +137,7 @@ def attend(
 
 
 def affine(rows: Array, W: Array, b: Array | None = None) -> Array:
-    """Return ``rows`` · ``W`` + ``b``, where ``rows`` has the axes [batch, position, slot].
+    """Return ``rows`` · ``W`` + ``b``, where ``rows`` has the axes [batch, position, number].
 
     The batch is computed as one matrix product. NumPy alone would compute one product per input.
     """
@@ -168,16 +170,16 @@ def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, 
     pattern = chosen / counts
     kept = pattern.copy()
     other = show(f"{prefix}.attn.hook_pattern", pattern)
-    # The result is identical to a run without patterns, unless a hook has replaced or modified the
-    # array.
+    # As in a run without patterns, sum first and divide afterwards, unless a hook has replaced or
+    # modified the pattern.
     same = other is pattern and np.array_equal(kept, pattern, equal_nan=True)
     z: Array = chosen @ v / counts if same else other @ v
     return z
 
 
 def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, slice]]:
-    """Yield slices of heads and of queries to compute together, so that their scores fit in bounded
-    memory.
+    """Yield slices of heads and of queries to compute together, with at most ``MAX_SCORES`` scores if
+    possible.
     """
     head_step = max(1, MAX_SCORES // (batch * positions**2))
     query_step = max(1, MAX_SCORES // (batch * positions))
@@ -257,7 +259,7 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
 
 
 def _require_values(functions: Functions, results: Sequence[Array]) -> None:
-    """Raise ``ExecutionError`` for the first instruction whose result is NaN or infinite."""
+    """Raise ``ExecutionError`` if the result of an instruction is NaN or infinite."""
     if sum(result.size for result in results) <= _AT_ONCE and np.isfinite(np.array(results)).all():
         return
     for instruction, result in zip(functions.instructions, results, strict=True):

@@ -6,7 +6,7 @@ executes no code. The instructions are the elementwise operations of program gra
 several numbers. Booleans are represented as 1 and 0.
 
 Undefined operations, such as a division by zero, return NaN. Results that are too large are NaN or
-infinite. The caller raises the error.
+infinite. The forward pass in NumPy raises an error for such results.
 
 >>> import numpy as np
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))

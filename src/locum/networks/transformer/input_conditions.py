@@ -91,7 +91,10 @@ def _shown(tokens: Sequence[Any]) -> str:
 
 
 def check_conditions(conditions: Sequence[InputCondition], vocabulary: Sequence[Any] | None) -> None:
-    """Raise ``InputError`` for conditions from a file that are invalid or do not fit the vocabulary."""
+    """Raise ``InputError`` if the automata of ``conditions`` are invalid or do not fit the vocabulary.
+
+    A condition must have either an automaton or a program. Programs are not checked.
+    """
     for number, condition in enumerate(conditions):
         where, automaton = f"inputs[{number}]", condition.automaton
         if (automaton is None) == (not condition.program):

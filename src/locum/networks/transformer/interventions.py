@@ -1,8 +1,8 @@
 """Change activations while a network runs: hooks, ablations and patches, with TransformerLens hook
 names.
 
-A hook is called with an activation and a :class:`HookPoint`, and may return an array of the same shape
-that replaces the activation.
+A hook is called with an activation and a :class:`HookPoint`. An array of the same shape that the hook
+returns replaces the activation.
 
 >>> read_place("blocks.1.attn", head=0)
 Place(hook='blocks.1.attn.hook_z', head=0, last=None)
@@ -179,7 +179,7 @@ class Interventions:
         raise NotImplementedError
 
     def run_with_cache(self, inputs: Any) -> tuple[Any, Mapping[Any, Any]]:
-        """Return the output, and all activations by the names of their hooks."""
+        """Return the output, and the activations by the names of their hooks."""
         raise NotImplementedError
 
     def _tensors(self) -> Mapping[str, Any]:
@@ -207,7 +207,7 @@ class Interventions:
         return Circuit.read(self.config.report["circuit"])
 
     def path(self, edge: str | CircuitEdge) -> Path:
-        """Return the path of a circuit edge, or between any two nodes or components.
+        """Return the path of a circuit edge, or between two nodes or components.
 
         Edge ids have the form ``embed->blocks.0.attn.head.0.q``. Each end is the id of a node, or a
         component such as ``embed``, ``pos_embed``, ``blocks.0.attn.head.0``, ``blocks.0.mlp`` or
@@ -242,7 +242,8 @@ class Interventions:
         functions = self._functions(node.layer)
         if functions is None:
             return node.places
-        # All functions of a layer share their arguments.
+        # All functions of a layer share their arguments. An argument that is also an output is a slot
+        # that the layer erases.
         return tuple(i for i in range(functions.arguments) if i not in functions.outputs)
 
     def ablate(
@@ -257,8 +258,8 @@ class Interventions:
         over: Any = None,
         seed: int = 0,
     ) -> Any:
-        """Return the output with a component or an edge replaced by a constant, or by its values on
-        other inputs.
+        """Return the output with a component or an edge replaced by a number, a mean, or its value on
+        another input.
 
         ``component`` is the name of a component or a hook, a node or an edge of :attr:`circuit` or its
         id, or a list of these. Examples of names are ``embed``, ``blocks.1.attn`` and ``blocks.1.mlp``.
@@ -266,9 +267,10 @@ class Interventions:
         ``blocks.1.mlp``. ``positions`` are the input positions at which the component is changed; None:
         all.
 
-        ``value`` is a number, ``"mean"`` or ``"resample"``. ``"mean"`` is the mean over the inputs
-        ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is drawn
-        with ``seed``. The default of ``over`` is ``inputs``.
+        ``value`` is a finite number, ``"mean"`` or ``"resample"``. ``"mean"`` is the mean over the
+        inputs ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is
+        drawn with ``seed``. By default, ``over`` is ``inputs``, and ``"resample"`` draws from the other
+        inputs.
 
         In a balanced network, a number for slots is multiplied by the scale of each slot. The only
         number to which heads and hidden units of a balanced network can be set is 0.
@@ -291,7 +293,7 @@ class Interventions:
         ``source``.
 
         This is an interchange intervention. ``source`` must contain as many inputs as ``inputs``, of
-        the same lengths. The other arguments are the same as for :meth:`ablate`.
+        the same length. The other arguments are the same as for :meth:`ablate`.
         """
         _, cache = self.run_with_cache(source)
         taken = self._taken(cache)
@@ -308,8 +310,8 @@ class Interventions:
         """Return the output with the signals of edges taken from a run on ``source`` (path patching).
 
         Only the node at the end of an edge reads the changed signal. An edge is an edge of
-        :attr:`circuit`, or an id such as ``"embed->blocks.0.attn.head.0.q"`` between any two nodes or
-        components (:meth:`path`).
+        :attr:`circuit`, an id such as ``"embed->blocks.0.attn.head.0.q"`` between two nodes or
+        components (:meth:`path`), or a list of these.
         """
         paths = [self.path(each) for each in _listed(edge)]
         _, cache = self.run_with_cache(source)
@@ -404,7 +406,8 @@ class Interventions:
     def _place_of(self, node: CircuitNode) -> Place:
         """Return the part of an activation that a circuit node refers to.
 
-        A node of another circuit is rejected, because the slots of its network may have other indices.
+        ``InputError`` is raised if the circuit has no such node. A node of another circuit may have
+        other slots.
         """
         place = read_place(node)
         own = next((each for each in self.circuit.nodes if each.id == node.id), None)
@@ -504,14 +507,16 @@ def _value_error(value: object) -> InputError:
 def _filled(config: Config, part: Place | Path, value: float, now: Any) -> Any:
     """Return an array of the shape of ``now`` that is filled with ``value``.
 
-    In a balanced network, ``value`` is multiplied by the scale of each slot, which is a power of two.
+    In a balanced network, a value for slots is multiplied by the scale of each slot, which is a power
+    of two.
     """
-    filled = now * 0
+    filled = copied(now)
+    filled[...] = value
     if value == 0 or "balanced" not in config.report:
-        return filled + value
+        return filled
     if isinstance(part, Place):
         if part.hook.endswith(_PATTERNS):
-            return filled + value
+            return filled
         if not part.hook.endswith(_STREAM):
             raise InputError(
                 f"ablate on a balanced network: expected the value 0 at {part.hook}, which has numbers "

@@ -1,6 +1,6 @@
 """Display a compiled transformer in a notebook as a small table.
 
-As in a drawing of a transformer, the last layer is at the top. The table lists the slots of the
+The last layer is at the top, as in most figures of transformers. The table lists the slots of the
 residual stream, and the heads and the kind of feed-forward of each layer.
 """
 
@@ -13,12 +13,12 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 from locum.networks.transformer.weights import Weights
 from locum.text import TEXT, row, shortened, table
 
-#: Maximum number of listed heads of a layer or slots, and of characters of each label.
+#: Maximum number of listed heads of a layer or slots, and of characters of each line.
 MAX_LINES, MAX_LETTERS = 8, 90
 
 
 def model_html(config: Config, weights: Weights) -> str:
-    """Return an HTML table of the layers of a transformer."""
+    """Return an HTML table of the slots and the layers of a transformer."""
     rows = [(f"{len(config.slots)} slots", _lines("s", config.slots))]
     for number, (layer, heads) in enumerate(zip(weights.layers, config.heads, strict=True)):
         rows.append((f"layer {number}, attention", _lines(f"{number}.", heads) or "none"))

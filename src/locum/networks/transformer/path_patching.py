@@ -1,7 +1,7 @@
 """Change only the signal that one component reads from another (path patching).
 
 A path connects a component that writes into the residual stream with a component that reads it. Each
-reader at the end of a path gets a separate copy of the residual stream, to which the changes of its
+reader at the end of a path reads a separate copy of the residual stream, to which the changes of its
 paths are added. No other component reads these changes. Path patching works in any basis of the
 residual stream, and with layer norms. Arrays are NumPy arrays or torch tensors.
 
@@ -30,7 +30,7 @@ _COMPONENT = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """A part of an activation: one head, or some indices of the last axis.
+    """A part of an activation: a head and indices of the last axis.
 
     None selects all heads or all indices.
     """
@@ -230,7 +230,10 @@ class PathTap:
                 self.readers.setdefault(place.hook, {}).setdefault(place, []).append(path)
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Record the activation ``value``, and return its replacement or None if it is unchanged."""
+        """Return the replacement of the activation ``value``, or None if it is unchanged.
+
+        Activations that are needed for later replacements are recorded.
+        """
         if name.endswith((".hook_resid_pre", ".hook_resid_mid")) or name == UNEMBED:
             self.stream = value
         elif name.endswith((".hook_z", ".hook_post", "hook_embed", "hook_pos_embed")):

@@ -1,4 +1,4 @@
-"""Label the residual stream: the contents of each slot at each position, after each sublayer."""
+"""Label the residual stream: each slot at each position, in the embedding and after each sublayer."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ResidualStream:
     def moment(self, label: str) -> Array:
         """Return the whole residual stream at one moment, [position, slot].
 
-        ``label`` is one of ``moments`` or a TransformerLens hook name such as
-        ``blocks.0.hook_resid_mid``.
+        ``label`` is one of ``moments`` or the hook name of a moment, ``blocks.<layer>.hook_resid_mid``
+        or ``blocks.<layer>.hook_resid_post``.
         """
         match label.split("."):
             case ["blocks", layer, "hook_resid_mid"]:
@@ -46,7 +46,7 @@ class ResidualStream:
         return values
 
     def _repr_html_(self) -> str:
-        """Return HTML tables for a notebook, one per moment."""
+        """Return an HTML table for each moment, without slots that are 0 at all positions."""
         parts = []
         for moment, values in zip(self.moments, self.values, strict=True):
             slots = [number for number in range(len(self.slots)) if np.any(values[:, number])]

@@ -16,7 +16,8 @@ unembedding read the normalised stream.
 - ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]: the
   feed-forward. A gated feed-forward also has ``W_gate`` [d_model, d_mlp].
 - ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: the unembedding.
-- ``w``, ``b`` [d_model]: a layer norm, named ``blocks.0.ln1``, ``blocks.0.ln2`` or ``ln_final``.
+- ``w``, ``b`` [d_model]: a layer norm. The names of layer norms are, for example, ``blocks.0.ln1``,
+  ``blocks.0.ln2`` and ``ln_final``.
 """
 
 from __future__ import annotations
@@ -95,9 +96,7 @@ class NormWeights:
 
 
 def normalise(norm: NormWeights | None, stream: Any) -> Any:
-    """Return the input of a sublayer: the normalised stream, or the stream itself if ``norm`` is
-    None.
-    """
+    """Return the normalised stream, or the stream itself if ``norm`` is None."""
     return stream if norm is None else norm(stream)
 
 

@@ -2,9 +2,9 @@
 
 The native bridge computes attention in one module, without ``hook_q_input``, ``hook_k_input``,
 ``hook_v_input`` and ``hook_result``. Methods such as edge attribution patching need these hooks. If
-``set_use_split_qkv_input``, ``set_use_attn_in`` or ``set_use_attn_result`` is enabled,
-:class:`SplitAttention` computes the same attention with these hooks. Import this module
-only with TransformerLens 4.
+``use_split_qkv_input``, ``use_attn_in`` or ``use_attn_result`` is enabled, :class:`SplitAttention`
+computes the same attention with the hooks of the option. Import this module only with TransformerLens
+4.
 
 ``hook_mlp_in`` of the bridge is the residual stream itself, so its gradient would include all later
 readers of the stream. :class:`CopyingHookPoint` passes a copy, whose gradient flows only through the
@@ -30,9 +30,9 @@ class CopyingHookPoint(_hook_points.HookPoint):  # type: ignore[misc]
 
 
 class SplitAttention(_components.PositionEmbeddingsAttentionBridge):  # type: ignore[misc]
-    """Attention of the native bridge with a separate input and output for each head.
+    """Attention of the native bridge with an optional separate input and output for each head.
 
-    The attribute ``supports_attn_result`` informs TransformerLens that each head has an output.
+    TransformerLens reads the attribute ``supports_attn_result``: each head can have an output.
     """
 
     supports_attn_result = True

@@ -3,8 +3,9 @@
 In TransformerLens, all layers have the same d_head, d_mlp and number of heads. Smaller layers are
 padded with zeros. The gated feed-forward of TransformerLens adds ``b_in`` after the product of gate and
 input, whereas Locum adds ``b_in`` before. Since TransformerLens 4.0, neither the gated feed-forward nor
-the unembedding has biases. The export therefore adds a last slot to the residual stream, which is
-always 1, and reads these biases from this slot. The other slots keep their order.
+the unembedding has biases. For a network without layer norms, the export therefore adds a last slot to
+the residual stream. This slot is always 1, and these biases are read from it. The other slots keep
+their order.
 
 In a network with layer norms, an extra slot would change the variance. Before its bias is added, a
 normalised stream divided by w sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1

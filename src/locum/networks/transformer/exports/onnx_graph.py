@@ -72,8 +72,8 @@ class Graph:
         return getattr(self._onnx.TensorProto, name)
 
     def as_number(self, name: str) -> str:
-        """Convert a boolean tensor to 1 and 0 in the graph's dtype, and return the name of the
-        result.
+        """Convert a tensor to the graph's dtype, and return the name of the result; booleans become 1
+        and 0.
         """
         return self.op("Cast", name, to=self.kind)
 
@@ -156,9 +156,9 @@ def _exact(build: Graph, a: str, b: str) -> str:
 
 
 def _remainder(build: Graph, a: str, b: str) -> tuple[str, str]:
-    """Return the C remainder of ``a`` and ``b``, and where its sign is not the sign of ``b``.
+    """Return the remainder of ``a`` and ``b`` as in C, and a mask.
 
-    Remainders of 0 have no sign.
+    The mask is true for remainders other than 0 whose sign is not the sign of ``b``.
     """
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
@@ -208,8 +208,8 @@ def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
     return rounded
 
 
-#: Operations without a single equivalent ONNX operator. The other operations, except ``member``, have
-#: such an operator in ``MEANINGS``.
+#: Operations without a single equivalent ONNX operator. The other operations of instructions, except
+#: ``member``, have such an operator in ``MEANINGS``.
 SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
     "modulo": _modulo,
@@ -231,7 +231,7 @@ SPECIAL: Mapping[str, Callable[..., str]] = {
 }
 
 
-#: Versions that all current runtimes support and that contain all needed operators.
+#: Version of the ONNX operators, which contains all needed operators, and version of the file format.
 OPSET, IR_VERSION = 17, 8
 _END = INT64_LIMIT
 
@@ -299,9 +299,7 @@ def onnx_model(config: Config, weights: Weights) -> Any:
 
 
 def _normalised(build: Graph, norm: NormWeights | None, stream: str, name: str) -> str:
-    """Return the name of a sublayer's input: the normalised stream, or ``stream`` if ``norm`` is
-    None.
-    """
+    """Return the name of the normalised stream, or ``stream`` if ``norm`` is None."""
     if norm is None:
         return stream
     centred = build.op("Sub", stream, build.op("ReduceMean", stream, axes=[-1]))

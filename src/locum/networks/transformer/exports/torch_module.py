@@ -5,7 +5,7 @@ numbers [batch, position], as returned by ``model.encode``, to logits [batch, po
 which ``model.decode`` accepts. Undefined operations, such as a division by zero in a symbolic
 feed-forward, return NaN.
 
-Activations pass through identity modules with TransformerLens names such as ``blocks.0.attn.hook_z``.
+Activations pass through identity modules with the names of hooks, such as ``blocks.0.attn.hook_z``.
 PyTorch forward hooks and ``run_with_hooks`` can read and change activations there. As in
 TransformerLens, ``set_use_split_qkv_input``, ``set_use_attn_result`` and ``set_use_hook_mlp_in`` enable
 further hooks: ``blocks.0.hook_q_input``, ``hook_k_input``, ``hook_v_input``,
@@ -13,9 +13,9 @@ further hooks: ``blocks.0.hook_q_input``, ``hook_k_input``, ``hook_v_input``,
 hooks precede the layer norm.
 
 :class:`StockEncoder` and :class:`StockDecoder` consist of stock PyTorch layers and compute the same
-results. Stock layers require the same number of heads in all layers, d_model = heads × head_dim, scores
-divided by √head_dim, and norms. Therefore d_model is padded, absent heads and sublayers are zeros, W_Q
-and b_Q are multiplied by √head_dim, and each norm is replaced by an identity.
+results up to rounding. Stock layers require the same number of heads in all layers, d_model = heads ×
+head_dim, scores divided by √head_dim, and norms. Therefore d_model is padded, absent heads and
+sublayers are zeros, W_Q and b_Q are multiplied by √head_dim, and each norm is replaced by an identity.
 
 PyTorch's fast path for inference would read the weights of the norms. PyTorch uses this path only if
 both norms of a layer have the same ``eps``, so the two identities have different values.
@@ -46,9 +46,7 @@ from locum.networks.transformer.weights import (
 
 
 class TorchTransformer(Interventions, nn.Module):
-    """A PyTorch module with trainable parameters and the same forward pass as
-    ``transformer.forward``.
-    """
+    """A PyTorch module with trainable parameters and the forward pass of ``transformer/forward.py``."""
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()
@@ -117,7 +115,7 @@ class TorchTransformer(Interventions, nn.Module):
         return logits
 
     def run_with_cache(self, inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the logits, and all activations by the names of their TransformerLens hooks."""
+        """Return the logits, and the activations by the names of their hooks."""
         cache: dict[str, Tensor] = {}
         return self._tapped(inputs, cache.__setitem__), cache
 
@@ -136,7 +134,7 @@ class TorchTransformer(Interventions, nn.Module):
 
 
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:
-    """Return the residual stream before the first layer; with a sink, row 0 belongs to the sink."""
+    """Return the residual stream before the first layer; with a sink, position 0 is the sink."""
     words, places = embeddings(inputs, W_E, W_pos, config)
     return words + places
 
@@ -210,7 +208,7 @@ def _norm(weights: NormWeights | None) -> _LayerNorm | None:
 
 
 def _normalise(norm: _LayerNorm | None, stream: Tensor) -> Tensor:
-    """Return the input of a sublayer: the normalised stream, or ``stream`` if ``norm`` is None."""
+    """Return the normalised stream, or ``stream`` if ``norm`` is None."""
     if norm is None:
         return stream
     read: Tensor = norm(stream)
@@ -367,7 +365,7 @@ class IdentityNorm(nn.Identity):
 
 
 class _Stock(nn.Module):
-    """A module of stock layers between the embedding and unembedding tables."""
+    """A module of stock layers between an embedding and an unembedding."""
 
     #: Name of the module in messages, and class of its stock layers.
     called: str

@@ -1,9 +1,9 @@
 """Write and read ``config.json`` according to the type annotations of dataclasses.
 
-The file is not trusted. The type of every field and its consistency with other fields are checked,
-including instructions and tables of symbolic feed-forwards. :class:`InputError` names the location in
-the file. No memory is allocated according to a size in the file, and no content of the file is
-executed.
+The file is not trusted. The types of the fields and their consistency are checked, including the
+instructions and tables of symbolic feed-forwards. Most messages of :class:`InputError` contain the
+location in the file. No memory is allocated according to a size in the file, and no content of the file
+is executed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from locum.settings import Setting, settings_of, show
 #: A number that is finite as a float.
 Number: TypeAlias = bool | int | float
 
-#: Maximum of any size in the file, so that products of a few sizes can be computed cheaply.
+#: Maximum of each size in the file, so that products of a few sizes can be computed cheaply.
 _LARGEST = 2**40
 
 

@@ -30,7 +30,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 #: Maximum size in bytes of config.json, of the header of the weight file, and of all tensors.
 CONFIG_LIMIT, HEADER_LIMIT, WEIGHTS_LIMIT = 2**25, 2**24, 2**31
 _TYPES = {"float32": "F32", "float64": "F64"}
-#: Maximum number of attempts to read a folder that another process is replacing.
+#: Maximum number of attempts to read or check a folder that another process is replacing.
 _ATTEMPTS = 100
 
 
@@ -40,7 +40,8 @@ _ATTEMPTS = 100
 def write(config: Config, weights: Weights, folder: str | Path) -> None:
     """Write a transformer to a folder, completely or not at all.
 
-    A folder that contains only a saved model is replaced; a folder with other content raises an error.
+    A folder that contains only a saved model is replaced. ``InputError`` is raised if the folder has
+    other content.
     """
     files = contents(config, weights)
     _check_place(Path(folder))

@@ -60,7 +60,7 @@ class LayerShape:
 
 @dataclass(frozen=True)
 class NormShape:
-    """The settings of all layer norms of a transformer."""
+    """The constant ``epsilon`` of all layer norms of a transformer."""
 
     epsilon: float
 
