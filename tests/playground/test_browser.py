@@ -212,7 +212,7 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
 
 
 def test_an_undecided_class_of_a_language_is_not_a_no(page: Page, address: str) -> None:
-    opened(page, address, pane="counts")
+    opened(page, address, source="x = indices;", input="abc", pane="counts")
     page.fill("#regex", f"({'a' * 25})*")  # the period exceeds the limit
     page.click("#classify")
     row = page.locator("#language tr", has_text="C-RASP[periodic, local]")
