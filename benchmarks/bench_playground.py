@@ -144,7 +144,7 @@ def load(address: str, pid: int, users: int) -> Row:
     while any(thread.is_alive() for thread in threads):
         rows = processes(pid)
         most = max(most, sum(rss for _, rss, _ in rows) / 1024)
-        workers = [own for own, _, command in rows if "spawn_main" in command]
+        workers = [own for own, _, command in rows if "playground_worker" in command]
         if workers and random.random() < 0.1 and time.monotonic() < end:
             os.kill(random.choice(workers), signal.SIGKILL)
             counts["killed"] += 1

@@ -211,6 +211,14 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
     expect(page.locator("#sizes tr").last).to_have_text("back21, 11")
 
 
+def test_an_undecided_class_of_a_language_is_not_a_no(page: Page, address: str) -> None:
+    opened(page, address, source="x = indices;", input="abc", pane="counts")
+    page.fill("#regex", f"({'a' * 25})*")  # the period exceeds the limit
+    page.click("#classify")
+    row = page.locator("#language tr", has_text="C-RASP[periodic, local]")
+    expect(row.locator("td").nth(1)).to_have_text("?")
+
+
 def test_without_results_nothing_is_outdated(page: Page, address: str) -> None:
     opened(page, address, source="x = ;", input="abc")
     expect(page.locator("#stale-note")).to_have_text("The program has an error in line 1.")

@@ -348,10 +348,10 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     """Decide whether two languages or programs are equivalent.
 
     P and Q have the forms of LANGUAGE in `locum language classify`, and need the same alphabet. Use
-    --alphabet if they contain different symbols. Regular languages are compared by their automata, and
-    C-RASP programs by z3 (pip install 'locum[solve]'). If a word separates P and Q, the command runs
-    programs on this word, by dense execution and by compiled weights, and other forms by their
-    automata. The exit code is 1 if P and Q differ.
+    --alphabet if they contain different symbols. Regular languages are compared by their automata.
+    C-RASP programs are compared on short words, and by z3 (pip install 'locum[solve]'). If a word
+    separates P and Q, the command runs programs and LTL formulas on this word, by dense execution and
+    by compiled weights, and other forms by their automata. The exit code is 1 if P and Q differ.
     """
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
@@ -392,8 +392,8 @@ def _said(value: bool | str) -> str:
 def minimise(program: str, limit: float, **options: Any) -> Report:
     """Reduce the size of a C-RASP program by proven steps.
 
-    PROGRAM is a C-RASP file. z3 proves that each step preserves the language (pip install
-    'locum[solve]'). The result may not be the smallest equivalent program.
+    PROGRAM is a C-RASP file. Each step is proven to preserve the language, in most cases by z3 (pip
+    install 'locum[solve]'). The result may not be the smallest equivalent program.
     """
     from locum.languages.minimisation import minimise, size
 

@@ -104,8 +104,8 @@ def items(cookbook: bool) -> Report:
     code is 1 if a claim does not hold. `locum prove all` proves the claims for all inputs of some
     shapes. The folder proofs/ contains theorems for all shapes.
 
-    --cookbook lists constructions from surveys on transformers and formal languages instead. Each of
-    them is compiled, and compared with a recogniser on all words up to a given length.
+    --cookbook lists constructions from surveys on transformers and formal languages instead, and
+    compares each construction with a Python function on words up to a given length.
     """
     if cookbook:
         return _cookbook()

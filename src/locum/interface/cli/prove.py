@@ -132,8 +132,8 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
 def prove_everything(everything: bool, output: Path | None) -> Report:
     """Prove or refute the paper's claims.
 
-    Each claim is proven for all inputs at some shapes, or refuted as printed. A refuted claim is
-    corrected, and the correction is proven. Other claims are measured (compared with a direct
+    Claims about programs are proven for all inputs at some shapes, or refuted as printed. A refuted
+    claim is corrected, and the correction is proven. Other claims are measured (compared with a direct
     computation on numbers) or counted (heads and layers). The exit code is 1 if a claim is not proven,
     or an erratum is not refuted.
     """

@@ -38,7 +38,7 @@ class BusyError(Exception):
 
 
 BUSY = "the playground is busy; try again in a moment"
-YIELDED = "the playground is busy, and others have waited for less; try again in a moment"
+YIELDED = "the playground is busy with requests of other clients; try again in a moment"
 
 #: Seconds after which recorded CPU time counts half, and after which an exceeded limit is forgotten.
 HALF_LIFE, FORGIVEN = 60.0, 120.0

@@ -245,11 +245,11 @@ def _seconds(worker: WorkerProcess) -> float:
 
 def _failure(error: WorkerEndedError, cpu: int, wall: float) -> bytes:
     if error.expired:
-        why = f"this takes longer than {wall:g} seconds, the limit"
+        why = f"this takes longer than the limit of {wall:g} seconds"
     elif error.code == -signal.SIGXCPU:
-        why = f"this takes more than {cpu} seconds of work, the limit"
+        why = f"this takes more CPU time than the limit of {cpu} seconds"
     else:
-        why = "the process that worked on this was ended; try again, or a smaller program"
+        why = "the worker process was ended; try again, or a smaller program"
     return json.dumps({"ok": False, "error": why}).encode()
 
 

@@ -90,7 +90,7 @@ Locum.panes = (() => {
   };
   const claims = (pane) => {
     const { ask } = Locum;
-    add(pane, "h3", "prove a lemma of the paper, for all inputs of a shape");
+    add(pane, "h3", "prove a claim for all inputs of a shape");
     const row = add(pane, "div", null, "row"), name = Locum.labelled(row, "claim", document.createElement("select"));
     for (const claim of Locum.catalogue.claims) add(name, "option", `${claim.name} ${claim.parameters.join(" ")}`).value = claim.name;
     name.value = "attention"; name.id = "claim";
@@ -115,7 +115,7 @@ Locum.panes = (() => {
       if (!reply.ok) { add(result, "p", reply.error, "bad"); return; }
       const table = add(result, "table", null, "list");
       add(table, "caption", `${reply.states} states, syntactic monoid of ${reply.monoid}`);
-      for (const entry of reply.lines) { const line = add(table, "tr"); add(line, "td", entry.key); add(line, "td", entry.holds ? "yes" : "no", entry.holds ? "good" : ""); add(line, "td", [entry.reason, entry.consequence].filter(Boolean).join("; ")); }
+      for (const entry of reply.lines) { const line = add(table, "tr"); add(line, "td", entry.key); add(line, "td", entry.holds === null ? "?" : entry.holds ? "yes" : "no", entry.holds ? "good" : ""); add(line, "td", [entry.reason, entry.consequence].filter(Boolean).join("; ")); }
       if (reply.program) add(result, "pre", reply.program);
       const save = add(result, "button", "Automaton (SVG)");
       save.hidden = !reply.svg;

@@ -89,7 +89,7 @@ Locum.tour = (() => {
     },
     {
       title: "Lines of the program become heads",
-      text: ["Each line has a colour, and its heads have the same colour. If you point to a line, its heads are highlighted. If you point to a head, its lines are highlighted.",
+      text: ["Each line has a colour, and a head has the colour of its last line. If you point to a line, its heads are highlighted. If you point to a head, its lines are highlighted.",
         "Line 1 became head 1, which computes `length`: it reads all positions, one of the five keys has the value 1, and so the mean is 1/5. Lines 2 and 3 became head 2: line 2 defines its pattern, and line 3 the values that it moves. Arithmetic at one position needs no head. The MLP computes `length` from 1/5, and the weights of head 2 contain the subtraction."],
       open: () => rasp(REVERSE, "heads"),
     },
