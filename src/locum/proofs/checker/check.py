@@ -5,8 +5,8 @@ for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. A
 the checker evaluates the reference and every node of the program, using the claim and the answers on
 the path to the leaf. The program and the reference must agree on the entries that the tree lists. The
 facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
-entry. For every operation that may be undefined, one tree must show at all of its ``shown`` leaves
-that the operation is defined.
+entry. For every operation that may be undefined, at least one tree must show at all of its ``shown``
+leaves that the operation is defined.
 
 A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
 meet the conditions, the reference is defined, and the program is undefined or has a different value. A
@@ -268,7 +268,7 @@ class Leaf:
         return quotient.top
 
     def question(self, number: Any) -> Polynomial:
-        """Return the polynomial whose sign the question with the index ``number`` asks for."""
+        """Return the polynomial whose sign answers the question with the index ``number``."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
         inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
