@@ -76,7 +76,7 @@ class Rounding:
         top = abs(number.numerator)
         trailing = (top & -top).bit_length() - 1
         fits = (top >> trailing).bit_length() <= self.bits and trailing - exponent >= self.lowest
-        return fits and top < self.largest * number.denominator
+        return fits and top < int(self.largest) * number.denominator
 
 
 FLOAT64 = Rounding("float64", 2.0**-53, 2.0**-1074, 2.0**1023, 53, -1074)
