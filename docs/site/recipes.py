@@ -27,6 +27,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
+from locum.proofs import FAMILIES
 from locum.rasp import Session, to_rasp
 from locum.rasp.drawing.flow import flow_svg
 
@@ -256,14 +257,16 @@ def _proofs(item: Item) -> Iterator[str]:
         yield f"This item is not proven. `locum paper items` checks {item.measured}."
         return
     if item.proofs:
-        shapes = ", ".join(
-            f"`{' '.join([one.name, *map(str, one.shape)])}`{f' ({one.recipe})' if one.recipe else ''}"
+        # `locum prove claim` accepts no claims about listings.
+        commands = ", ".join(
+            f"`{' '.join(['locum prove claim', one.name, *map(str, one.shape), *_recipe(one.recipe)])}`"
             for one in item.quick_proofs
+            if one.name in FAMILIES
         )
         yield (
             f"The item is proven for all inputs, at {len(item.proofs)} combinations of shapes and recipes "
             f"([verification](../verification.md)). `make prove` proves all of these claims with certificates. "
-            f"`locum prove claim` proves each of these claims in seconds: {shapes}."
+            f"Some of these claims can be proven in seconds: {commands}."
         )
     if item.theorems:
         names = ", ".join(
@@ -275,6 +278,10 @@ def _proofs(item: Item) -> Iterator[str]:
         )
 
 
+def _recipe(recipe: str | None) -> list[str]:
+    return ["--recipe", recipe] if recipe else []
+
+
 def _errata(item: Item) -> Iterator[str]:
     if not item.errata:
         return
@@ -284,7 +291,7 @@ def _errata(item: Item) -> Iterator[str]:
         f"- {number} ({ERRATA[number].severity}): {ERRATA[number].where}" for number in item.errata
     )
     yield (
-        f"{rows}\n\nEach row states the severity and the place in the paper. The page [errata](../errata.md) contains the "
+        f"{rows}\n\nEach entry states the severity and the place in the paper. The page [errata](../errata.md) contains the "
         "quotes, counterexamples and corrections."
     )
 
