@@ -1,7 +1,7 @@
 """Write a page for each item of the paper, and an index of these pages.
 
-A page contains the claim of the paper, Python code and a link to the playground. If they exist, it also
-contains the formula, a figure, RASP text, the numbers of heads by layer, proofs and errata.
+A page contains the claim of the paper, Python code and a link to the playground. The page also contains
+the formula, a figure, RASP text, the numbers of heads by layer, proofs and errata if they exist.
 ``snippets.py`` contains the Python code, and the other parts are generated.
 """
 
@@ -107,7 +107,7 @@ def page(finding: Finding) -> str:
 
 
 def picture(item: Item) -> str | None:
-    """Draw the program of an item on an example as SVG, or return None if there is no program."""
+    """Draw a listing or a program of ``DRAWN`` on an example as SVG, or return None without both."""
     if item.key in DRAWN:
         program, values = DRAWN[item.key]
         return flow_svg(program.node, values, item.key.replace("-", "_"), most=_HEADS, page=_PAGE)

@@ -1,4 +1,4 @@
-"""Read and check the certificate of a proof or of a refutation.
+"""Check the certificates of proofs, and refutations.
 
 A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each ``shown`` leaf,

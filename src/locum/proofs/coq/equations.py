@@ -55,7 +55,7 @@ _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**40, 2**10
 
 @dataclass(frozen=True)
 class Case:
-    """A random program, its tokens, and its values; None if the program is undefined."""
+    """A random program, its tokens, and its values, which are None if the program is undefined."""
 
     program: Node
     tokens: tuple[Any, ...]

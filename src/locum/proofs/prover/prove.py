@@ -255,7 +255,7 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class Proof(_Verdict):
-    """A claim that holds for all inputs; the checker has accepted its certificate."""
+    """A proof that a claim holds for all inputs; the checker has accepted the certificate."""
 
     claim: Claim
     #: The certificate that ``locum prove check`` verifies, as JSON.
@@ -289,7 +289,7 @@ class Proof(_Verdict):
 
 @dataclass(frozen=True)
 class Refutation(_Verdict):
-    """A claim that is false; the checker has verified the counterexample."""
+    """A refutation of a claim by a counterexample, which the checker has verified."""
 
     claim: Claim
     #: The refutation that ``locum prove check`` verifies, as JSON.
