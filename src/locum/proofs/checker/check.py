@@ -319,7 +319,7 @@ def check_refutation(content: Any) -> Refuted:
     try:
         result, open_sites = subject.result(case, point)
     except NoValueError as error:
-        return Refuted(inputs, None, shown, f"the program has no value there: {error}")
+        return Refuted(inputs, None, shown, f"the program is undefined at these numbers: {error}")
     if open_sites:
         raise RejectedError(
             "the bounds do not determine whether the program is defined at these numbers"
@@ -352,4 +352,4 @@ def _describe(found: float, expected: float, gap: float) -> str:
     if texts[0] != texts[1] and "nan" not in texts:
         return f"is {texts[0]}, but should be {texts[1]}"
     words = "exceeds" if gap > 0 else "is less than" if gap < 0 else "differs from"
-    return f"{words} what it should be" + (f" by {abs(gap):.2g}" if 0 < abs(gap) < math.inf else "")
+    return f"{words} the expected value" + (f" by {abs(gap):.2g}" if 0 < abs(gap) < math.inf else "")

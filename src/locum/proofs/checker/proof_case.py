@@ -66,7 +66,7 @@ def _exp(x: Fraction) -> Interval:
     The remainder of the series is at most the last term that is added. For x < 0, enclose 1/exp(−x).
     """
     if abs(x) > _LARGEST:
-        raise InputError(f"exp: expected an argument of at most {_LARGEST:,}, got a greater one")
+        raise InputError(f"exp: expected an argument from −{_LARGEST:,} to {_LARGEST:,}, got another")
     if x < 0:
         low, high = _exp(-x)
         return 1 / high, 1 / low
@@ -91,7 +91,7 @@ def _log(x: Fraction) -> Interval:
     low, high = _exp(guess)
     least, most = x / high - 1, x / low - 1
     if abs(least) > Fraction(1, 2) or abs(most) > Fraction(1, 2):
-        raise InputError("log: expected a number whose logarithm a float is close to")
+        raise InputError("log: expected a number whose logarithm is close to a float")
     return _down(guess + least - least * least), _up(guess + most)
 
 
