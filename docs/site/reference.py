@@ -60,10 +60,10 @@ NOT_RUN = "<!-- not run: every session runs it at its start -->"
 WHOLE = {"UniversalSimulator", "CompiledTransformer"}
 #: Limits that are constants of modules: the limited quantity, the module, and the name of the constant.
 CONSTANTS = (
-    ("bits of an integer in a session", "locum.budget", "MAX_BITS"),
+    ("bits of a product or a power of integers in a session", "locum.budget", "MAX_BITS"),
     ("characters of a string in a session", "locum.budget", "MAX_STRING"),
     ("nodes of a graph that is read from JSON", "locum.graph.serialize", "MAX_NODES"),
-    ("members of one family", "locum.graph.operations", "LARGEST_FAMILY"),
+    ("heads of one family", "locum.graph.operations", "LARGEST_FAMILY"),
     ("tokens of U in a run without a plan", "locum.simulators.simulator", "MAX_TOKENS"),
     (
         "order of a matrix that `inverse` inverts by cofactors by default",
@@ -72,7 +72,7 @@ CONSTANTS = (
     ),
     ("tokens that `locum run --draw` draws", "locum.rasp.drawing.flow", "MAX_LENGTH"),
     (
-        "combinations of values that the compiler lists for an s-op",
+        "combinations of values that the compiler lists for an s-op that depends on tokens",
         "locum.networks.compiler.program.sources",
         "MAX_COMBINATIONS",
     ),
