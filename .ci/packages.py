@@ -1,9 +1,9 @@
 """Build the wheel and the sdist, install them into empty environments, and test them.
 
 ``make packages`` runs this script. For every installed Python from 3.11 to 3.14, it installs the wheel,
-runs the commands and blocks of the README in an empty folder, and opens the page of the playground. Then
-it runs the quick tests of the unpacked sdist without PyTorch. ``--json`` prints one JSON object. The exit
-code is 1 if a step fails.
+runs commands of the documents and the blocks of the README in an empty folder, and opens the page of the
+playground. Then it runs the quick tests of the unpacked sdist without PyTorch. ``--json`` prints one JSON
+object. The exit code is 1 if a step fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.documents import blocks, matches
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DIST = ROOT / "build" / "packages"
-#: Commands with patterns of their output. The commands of the README are also run.
+#: Commands with patterns of their output. The commands of the README and of docs/claims.md are also run.
 COMMANDS = {
     "locum --version": r"locum \d",
     "locum --help": "simulate",
@@ -50,17 +50,15 @@ QUICK = (
 
 
 class FailedError(Exception):
-    """A step of a user that fails."""
+    """Raised if a step fails."""
 
 
 def main() -> int:
-    """Build, install and test the packages; return 0 or 1."""
+    """Build, install and test the packages; return 1 if a step fails, otherwise 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", help="one version, such as 3.12")
-    parser.add_argument(
-        "--everything", action="store_true", help="all tests of the sdist, not the quick ones"
-    )
+    parser.add_argument("--everything", action="store_true", help="run all tests of the sdist")
     arguments = parser.parse_args()
     found = pythons(arguments.only)
     asked = [arguments.only] if arguments.only else VERSIONS
@@ -89,7 +87,7 @@ def main() -> int:
 
 
 def pythons(only: str | None) -> dict[str, str]:
-    """Find an interpreter of each version, on the path or where pyenv keeps them."""
+    """Return the interpreters that are found on the PATH or in the folder of pyenv, by version."""
     kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = {}
     for version in [only] if only else VERSIONS:
@@ -108,7 +106,7 @@ def pythons(only: str | None) -> dict[str, str]:
 
 
 def build() -> tuple[Path, Path]:
-    """Build both, from what git would commit (or, without git, from what is here)."""
+    """Build the wheel and the sdist, and return their paths."""
     shutil.rmtree(DIST, ignore_errors=True)
     run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], ROOT)
     (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
@@ -116,7 +114,10 @@ def build() -> tuple[Path, Path]:
 
 
 def check_content(wheel: Path) -> None:
-    """See that the wheel has what the package reads, and nothing else."""
+    """Raise an error if the wheel lacks a required file, or contains a foreign file.
+
+    An error is also raised if its metadata lack a file or contain relative links.
+    """
     names = zipfile.ZipFile(wheel).namelist()
     needed = ("locum/py.typed", "locum/__init__.pyi", "locum/rasp/text/library.rasp")
     missing = [name for name in needed if name not in names]
@@ -135,7 +136,7 @@ def check_content(wheel: Path) -> None:
 
 
 def environment(python: str, folder: Path, *requirements: str) -> Path:
-    """Make an environment with what is required, and return its folder of programs."""
+    """Create a virtual environment with the requirements, and return its folder of programs."""
     run([python, "-m", "venv", str(folder)], folder.parent)
     programs = folder / "bin"
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary"]
@@ -144,7 +145,7 @@ def environment(python: str, folder: Path, *requirements: str) -> Path:
 
 
 def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
-    """Install the wheel, and run the blocks and commands of the README in an empty folder."""
+    """Install the wheel, test it in an empty folder, and return the results."""
     programs = environment(python, folder / "wheel", str(wheel))
     empty = folder / "empty"
     empty.mkdir()
@@ -173,7 +174,10 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
 
 
 def readme_commands() -> list[str]:
-    """List the commands in the README and the claims; … is a part that the reader has to add."""
+    """Return the commands in the README and in docs/claims.md.
+
+    Commands that contain … or run until they are stopped are omitted.
+    """
     pages = (ROOT / "README.md", ROOT / "docs" / "claims.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     named = dict.fromkeys(re.findall(r"`(locum [^`]+)`", text))
@@ -181,7 +185,10 @@ def readme_commands() -> list[str]:
 
 
 def run_readme(programs: Path, empty: Path) -> int:
-    """Run the README's blocks of Python and commands with the installed package; return how many."""
+    """Run the blocks of the README with the installed package, and compare the outputs.
+
+    Return the number of blocks, including blocks of output.
+    """
     code, outputs, count = "", [], 0
     shown = [block for block in blocks(ROOT / "README.md") if block.reason is None]
     for block in shown:
@@ -213,7 +220,7 @@ def run_readme(programs: Path, empty: Path) -> int:
 
 
 def playground(programs: Path, empty: Path) -> None:
-    """Start the playground and ask for its page."""
+    """Start the playground, and raise an error if its page cannot be loaded."""
     command = [str(programs / "locum"), "playground", "--port", "0", "--json"]
     with subprocess.Popen(command, cwd=empty, stdout=subprocess.PIPE, text=True, env=clean()) as server:
         try:
@@ -234,7 +241,10 @@ def playground(programs: Path, empty: Path) -> None:
 
 
 def use_sdist(python: str, sdist: Path, folder: Path, everything: bool) -> str:
-    """Install the sdist with what its tests need, without torch, and run them from the unpacked sdist."""
+    """Install the sdist without PyTorch, and run tests of the unpacked sdist.
+
+    Return the last line that pytest prints.
+    """
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     unpacked = folder / sdist.name.removesuffix(".tar.gz")

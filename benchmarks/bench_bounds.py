@@ -1,4 +1,4 @@
-"""Compare the certified error bound of U(3, 3, 3) as hidden units with the worst error that is found.
+"""Compare the certified error bound of U(3, 3, 3) in hidden units with the worst error that is found.
 
 The inputs are random numbers, random signs, random entries −c, 0 and c with c from 0.9 to 1, and a
 random search from the worst of these inputs.

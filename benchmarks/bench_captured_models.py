@@ -7,7 +7,7 @@ the ratio in one round, with quartiles. The ratio is about CPU time on one threa
 wall time on a GPU. The outputs of both forms are compared: tokens must be equal, and numbers must be
 close.
 
-A row ``first-call`` contains the CPU time of the first call of a model, minus the CPU time with
+The rows ``first-call-…`` contain the CPU time of the first call of a model, minus the CPU time with
 ``backend="aot_eager"``, which captures the same graph. Memory on a GPU is the ratio of two peaks, each
 in addition to the memory in use before the call.
 
@@ -170,7 +170,7 @@ def generate(tokens: int) -> Callable[[Any], Any]:
 
 
 def train(model: Any) -> Any:
-    """Run a training step without an optimiser, and return the norms of the gradients."""
+    """Run a training step without an optimiser, and return the norms of the encoder's gradients."""
     model.zero_grad()
     answer = model(input_ids=ids(4, 64).to(device_of(model)))[0]
     answer.square().mean().backward()
@@ -281,7 +281,7 @@ def agree(expected: torch.Tensor, found: torch.Tensor) -> bool:
 
 
 def measure_first_call(name: str, make: Callable[[], Any], target: float) -> Row:
-    """Return a row with the CPU time of a first call, minus that of the backend "aot_eager"."""
+    """Return a row with the CPU time of a first call, minus the CPU time with "aot_eager"."""
     spent: dict[str, float] = {}
     for kind in ("aot_eager", "locum", "aot_eager", "locum"):
         torch.manual_seed(0)

@@ -1,10 +1,10 @@
 """Compare certified results of U with T(X) in arithmetic of 200 digits, on difficult inputs.
 
 The inputs contain ties, scores that are almost tied, cancellation, and very large and small scores. For
-every input, the enclosure must contain the true result, and the error of dense execution must not
-exceed the certified bound. The true result is T(X) in Python's decimal arithmetic, which is independent
-of Locum. The exit code is 1 if an enclosure does not contain the true result, if an error exceeds its
-bound, or if an input fails for another reason than overflow.
+every certified input, the enclosure must contain the true result, and the error of dense execution must
+not exceed the certified bound. The true result is T(X) in Python's decimal arithmetic, which is
+independent of Locum. The exit code is 1 if an enclosure does not contain the true result, if an error
+exceeds its bound, or if an input fails for another reason than overflow.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def measure(order: tuple[int, int, int], count: int, draw: Draw) -> list[dict[st
 def main() -> int:
     """Certify the inputs of every order, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=200, help="inputs in all")
+    parser.add_argument("--inputs", type=int, default=200, help="total number of inputs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()

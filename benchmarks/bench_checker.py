@@ -37,7 +37,7 @@ def main() -> int:
     """Check all files, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--only", default="", help="files with these words in their names alone")
+    parser.add_argument("--only", default="", help="only files whose names contain this text")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:

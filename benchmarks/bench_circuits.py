@@ -3,17 +3,17 @@
 The networks are compiled from everyday programs for lengths 2 to 4, and from Tracr's programs for
 lengths 2 to 5. They use at most three tokens, softmax heads and ReLU units. For each network, the
 benchmark counts the edges of the circuit and its necessary edges. An edge is necessary if changing its
-value changes some output. A circuit is complete if changing all other edges at once changes no output.
-Then every s-op that the network contains is interchanged in the program and in the network, and the
-pairs of inputs with different results are counted. A difference is allowed only if the circuit states
-that a table bypasses the s-op.
+value changes some output, alone or together with edges that are not necessary alone. A circuit is
+complete if changing all unnecessary edges at once changes no output. Then every s-op that the network
+contains is interchanged in the program and in the network, and the pairs of inputs with different
+results are counted. A difference is allowed only if the circuit states that a table bypasses the s-op.
 
-With ``--dataset FOLDER``, the networks are the plain items of a dataset with at most 400 inputs. The
-check must find the labels of the dataset again.
+With ``--dataset FOLDER``, the networks are the plain items of a dataset whose circuits were checked on
+all inputs. The check must find the labels of the dataset again.
 
 The exit code is 1 if a circuit is not complete, if it was not checked on all inputs, or if its edges
 differ from the labels of the dataset. The exit code is also 1 if a necessary edge changes no output,
-alone or together with the other edges, or if an s-op differs that is not bypassed.
+alone or together with the unnecessary edges, or if an s-op differs that is not bypassed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/bench_dataset.py FOLDER --json > benchmarks/dataset_baselines.json
     python benchmarks/bench_dataset.py --read benchmarks/dataset_baselines.json --svg FILE
 
-FOLDER is the output of ``locum dataset make -o FOLDER --size 100 --tier all``. At most 30 circuits, or
-``--circuits``, with up to three layers are scored on all tiers.
+FOLDER is the output of ``locum dataset make -o FOLDER --size 100 --tier all``. Circuits with up to
+three layers are scored on all tiers. ``--circuits`` sets their maximum number, which is 30 by default.
 """
 
 from __future__ import annotations

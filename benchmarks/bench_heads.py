@@ -109,7 +109,7 @@ def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespac
 
 
 def machine(arguments: argparse.Namespace) -> str:
-    """Return the versions of Python and libraries, and the processor or GPU, as text."""
+    """Return text with the versions of Python and libraries, and the type of machine or the GPU."""
     words = f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}"
     if arguments.device == "cpu" and arguments.library == "numpy":
         return words
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--order", default="64,64,64", help="n,d,dv")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--library", default="numpy", choices=("numpy", "torch"), help="on the CPU")
-    parser.add_argument("--dtype", choices=("float32", "float64"), help="float64, on a GPU float32")
+    parser.add_argument("--dtype", choices=("float32", "float64"), help="float32 by default on a GPU")
     parser.add_argument("--programs", default="product,attention", help="product, attention or both")
     parser.add_argument("--memory", type=int, help="bytes for one chunk of scores")
     parser.add_argument("--repeats", type=int, default=2)

@@ -9,11 +9,11 @@ model.
 - Layers: an encoder of n layers of width 256 runs on 64 tokens in float32 on one thread. It is compiled
   with ``backend="locum"``, and compared with eager execution.
 
-All kinds of work alternate in every round. Times are medians, and ratios are medians over the rounds
-with quartiles. Memory is the peak of the Python memory for sequences. For U and layers, it is the
-memory that a first run adds to a process after a smaller run. A slope is fitted to the logarithms at
-the three largest sizes. The value "step" is the largest growth between two of these sizes, relative to
-the growth that the slope predicts.
+The calls that are compared alternate in every round. Times are medians, and ratios are medians over the
+rounds with quartiles. Memory is the peak of the Python memory for sequences. For U and layers, it is
+the memory that a first run adds to a process after a smaller run. A slope is fitted to the logarithms
+at the three largest sizes. The value "step" is the largest growth between two of these sizes, relative
+to the growth that the slope predicts.
 
     python benchmarks/bench_scaling.py                                  # writes charts to build/scaling
     python benchmarks/bench_scaling.py --json > benchmarks/scaling.json
@@ -191,7 +191,7 @@ def measure_against(kind: str, sizes: Sequence[int], seconds: float) -> list[Row
 
 
 def _attention(n: int) -> Work:
-    """Return functions that run U, PyTorch's fused attention and the plain formula on n rows."""
+    """Return functions that run U, fused attention and, for few rows, the plain formula on n rows."""
     torch = _torch()
     torch.manual_seed(n)
     x, a, v = (torch.randn(rows, _WIDTH) / 8 for rows in (n, _WIDTH, _WIDTH))

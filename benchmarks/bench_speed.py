@@ -74,7 +74,7 @@ def direct(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def with_sdpa(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Compute softmax(X A Xᵀ) X V with PyTorch's fused attention, on tensors with a batch axis."""
+    """Compute softmax(X A Xᵀ) X V with PyTorch's fused attention; the result has batch axes."""
     attend = torch.nn.functional.scaled_dot_product_attention
     q, k, w = ((y if y.ndim == 3 else y[None])[None] for y in (x @ a, x, x @ v))
     return attend(q, k, w, scale=1.0)
@@ -189,12 +189,12 @@ def main() -> None:
     """Measure all orders, and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--orders", nargs="*", default=ORDERS, help="n,d,d_v of single heads")
-    parser.add_argument("--heads", nargs="*", default=HEADS, help="heads,n,d of several")
+    parser.add_argument("--heads", nargs="*", default=HEADS, help="heads,n,d of several heads")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "float64", "bfloat16"), default="float32")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=4.0, help="how long each row is measured")
-    parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured")
+    parser.add_argument("--seconds", type=float, default=4.0, help="time for each row, in seconds")
+    parser.add_argument("--no-memory", action="store_true", help="do not measure memory")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

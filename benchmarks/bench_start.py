@@ -78,9 +78,9 @@ def main() -> None:
     if arguments.json:
         print(json.dumps({"benchmark": "start", "machine": machine, "rows": rows}))
         return
-    print(f"From nothing to something ({machine}); least of {arguments.repeats}")
+    print(f"Start-up times ({machine}); minimum of {arguments.repeats} runs")
     for row in rows:
-        print(f"  {row['what']:13} {row['seconds']:.3f} s of processor, {row['wall']:.3f} s of wall")
+        print(f"  {row['what']:13} CPU time {row['seconds']:.3f} s, wall time {row['wall']:.3f} s")
 
 
 if __name__ == "__main__":

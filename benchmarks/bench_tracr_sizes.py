@@ -190,7 +190,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         "Residual width: median of common programs",
         lengths,
         medians,
-        "maximal length (tokens)",
+        "maximum length (tokens)",
         values="d_model",
     )
     path.write_text(as_file(chart), encoding="utf-8")

@@ -63,7 +63,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, list[fl
 
 
 def machine(*libraries: str) -> str:
-    """Return the versions of Python, NumPy and other libraries, and the processor, as text."""
+    """Return text with the versions of Python, NumPy and other libraries, and the type of machine."""
     versions = [f"Python {platform.python_version()}", f"NumPy {np.__version__}", *libraries]
     return ", ".join([*versions, platform.machine()])
 

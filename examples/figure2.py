@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from locum.paper.figure2 import PRINTED, figure2
 
-for base, said in ((2.718, "the figure's own"), (None, "e itself"), (2.73, "the listing's")):
+for base, said in (
+    (2.718, "the base of the figure"),
+    (None, "Euler's number"),
+    (2.73, "the base of the listing"),
+):
     demonstration = figure2(base=base)
     errors = ", ".join(
         f"{PRINTED[name].name} {demonstration[name].error:.6e}" for name in ("softmax", "output")

@@ -2,9 +2,10 @@
 # # From an item of the dataset to an ablation plot
 #
 # An item of the dataset is a compiled network whose circuit is known. This notebook is in the percent
-# format, which Jupyter opens with jupytext. It creates one item, loads the item, ablates one head at a
-# time, and plots how many answers change. `locum dataset make -o FOLDER --size 100` creates more items,
-# and `locum.experiments.dataset.load(FOLDER)` loads them.
+# format, which Jupyter opens with jupytext. It creates an item in two tiers and loads the item with
+# decoys. Then it ablates one head at a time, and plots the fraction of answers that change.
+# `locum dataset make -o FOLDER --size 100` creates more items, and
+# `locum.experiments.dataset.load(FOLDER)` loads them.
 
 # %%
 import sys

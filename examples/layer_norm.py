@@ -22,7 +22,7 @@ from locum.networks.transformer import LayerWeights, Weights
 
 
 def mirrored(weights: Weights, constant: float) -> Weights:
-    """Return weights of twice the width that read and write the residual stream [x, −x, C, −C]."""
+    """Return weights of width 2·d_model + 2 for the residual stream [x, −x, C, −C]."""
     d = weights.W_E.shape[1]
 
     def written(array: Any) -> Any:  # The last axis is d_model.

@@ -50,5 +50,5 @@ for name, allowed in (("float64", 1e-11), ("float32", 1e-4)):
             stream = encoder((tokens[:, None] * around["W_E"] + around["W_pos"])[None])[0]
         Y = (stream @ around["W_U"] + around["b_U"])[:9, 0].reshape(3, 3)
         errors.append((Y - torch.softmax(X @ A @ X.T, -1) @ X @ V).abs().max().item())
-    print(f"{type(encoder).__name__}, {name}: largest error on 100 attentions {max(errors):.1e}")
+    print(f"{type(encoder).__name__}, {name}: largest error on 100 attention layers {max(errors):.1e}")
     assert all(error <= allowed for error in errors)

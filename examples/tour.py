@@ -22,14 +22,14 @@ print('histogram = selector_width(select(tokens, tokens, "=="))')
 print('histogram("hello") =', histogram("hello"))
 print(same)
 
-heading("2. It describes a transformer: layers, and heads in each")
+heading("2. A program describes the layers and heads of a transformer")
 reverse = locum.aggregate(
     locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens
 )
 print("histogram:", histogram.architecture)
 print("reverse:  ", reverse.architecture)
 
-heading("3. The same from RASP text, with errors that name the position and the cause")
+heading("3. Programs in RASP text: errors name the position and the cause")
 session = Session(example="hello")
 for source in ("frac = aggregate(select(indices, indices, <=), indicator(tokens == \"l\"));",
                "select(tokens, tokens, =<);"):  # fmt: skip
@@ -37,7 +37,7 @@ for source in ("frac = aggregate(select(indices, indices, <=), indicator(tokens 
     for result in session.execute(source):
         print(result.printed, end="")
 
-heading("4. Families: the paper's matrix product at any shape is one small program")
+heading("4. Families: one small program is the paper's matrix product at any shape")
 
 
 def matmul(rows: int, inner: int, columns: int) -> locum.SOp:
@@ -60,12 +60,12 @@ product = matmul(4, 4, 4)
 print(locum.rasp.to_rasp(product))
 print("heads per layer:", product.architecture.heads, "= [r + c, r·c]")
 
-heading("5. Exactly: the same program on rational numbers")
+heading("5. Exact arithmetic: the same program on rational numbers")
 a = [[Fraction(i + j, 3) for j in range(4)] for i in range(4)]
 b = [[Fraction(1, i + j + 1) for j in range(4)] for i in range(4)]
 tokens = [x for matrix in (a, b) for row in matrix for x in row]
 found = product(tokens, domain="exact")[:16]
 wanted = [sum(a[i][t] * b[t][j] for t in range(4)) for i in range(4) for j in range(4)]
 print("first row of A·B:", [str(x) for x in found[:4]])
-print("equal to the product computed directly, exactly:", found == wanted)
+print("exactly equal to the product computed directly:", found == wanted)
 assert found == wanted

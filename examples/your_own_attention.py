@@ -23,7 +23,7 @@ for number in range(3):
     print(f"T number {number}: U(⟨T, X⟩) differs from T(X) by {error:.1e}; program {U.hash[:12]}")
     assert error < 1e-13
 
-print("\nThe steps of the last one:")
+print("\nThe steps for the last T:")
 print(U.explain(T, X))
 
 if importlib.util.find_spec("torch"):
@@ -34,5 +34,5 @@ if importlib.util.find_spec("torch"):
     read = locum.torch.from_torch(module)
     found = locum.UniversalSimulator.of(read, n=3)(read, tensor)
     wanted = module(tensor, tensor, tensor, need_weights=False)[0]
-    print("\nnn.MultiheadAttention by U, error", f"{(found - wanted).abs().max().item():.1e}")
+    print("\nnn.MultiheadAttention on U: largest error", f"{(found - wanted).abs().max().item():.1e}")
     assert torch.allclose(found, wanted, rtol=0, atol=1e-12)

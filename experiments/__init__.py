@@ -1,1 +1,1 @@
-"""Experiments: what is measured for a page of the documents, with seeds and commands."""
+"""Experiments whose results are on the pages docs/architectures.md and docs/learning.md."""

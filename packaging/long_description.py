@@ -29,7 +29,7 @@ def long_description(text: str, repository: str | None) -> str:
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """Set the field ``readme``."""
+    """A metadata hook that sets the field ``readme``."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the long description to the metadata."""

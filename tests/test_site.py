@@ -21,6 +21,7 @@ from locum.interface.playground import answer
 from locum.interface.playground.share import fragment, state
 from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
+from locum.proofs import claim
 from locum.rasp import Limits
 from locum.rasp.text.describing import library_texts, reserved
 from tests.documents import PAGES, counted, run_page
@@ -53,6 +54,17 @@ def test_every_item_has_its_recipe() -> None:
         assert all(f"- {number} ({ERRATA[number].severity})" in page for number in item.errata)
         assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
         assert "127.0.0.1:8000/#v1=" in page
+
+
+def test_the_commands_on_the_page_of_an_item_name_claims() -> None:
+    texts = [text for path, text in generated().items() if path.startswith("recipes/")]
+    commands = re.findall(r"`locum prove claim (.+?)`", "".join(texts))
+    assert len(commands) > 30
+    for command in commands:
+        words, _, recipe = command.partition(" --recipe ")
+        name, *shape = words.split()
+        stated = claim(name, *map(int, shape), recipe=recipe or None)
+        assert stated.recipe == recipe
 
 
 @pytest.mark.parametrize("key", ITEMS)

@@ -1,7 +1,8 @@
-"""Draw the figures of the documents: ``python docs/pictures/draw.py``.
+"""Draw the figures in the folder of this file: ``python docs/pictures/draw.py``.
 
-A test compares the SVG files with this code. The screenshot of the playground needs Chromium.
-``python docs/pictures/draw.py --svg`` draws the SVG files only.
+A test compares the SVG files with this code. The screenshot of the playground requires Chromium.
+``python docs/pictures/draw.py --svg`` draws only the SVG files. Figures in subfolders are drawn by
+scripts in ``benchmarks/`` and ``experiments/``.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ COLOURS = {
 
 
 def matrices() -> tuple[Any, Any, Any]:
-    """Return X, A and V of the figure: numbers with one decimal digit."""
+    """Return X, A and V of the figures of U: numbers with one decimal digit."""
     chance = np.random.default_rng(17)
     X, A, V = (chance.uniform(-1.5, 1.5, shape).round(1) for shape in ((3, 2), (2, 2), (2, 2)))
     return X, A, V
@@ -204,7 +205,7 @@ def trust() -> str:
 
 
 def steps_of_u() -> str:
-    """Draw the steps that U(3, 2, 2) computes, on the numbers of the first figure."""
+    """Draw five steps that U(3, 2, 2) computes, on the numbers of the first figure."""
     X, A, V = matrices()
     T = locum.Attention(A, V)
     explained = locum.UniversalSimulator(3, 2, 2).explain(T, X)
@@ -581,7 +582,7 @@ def sort() -> str:
 
 
 def circuit_longest_run() -> str:
-    """Draw the circuit of a program with four named s-ops."""
+    """Draw the circuit of a program that computes the length of the longest run of equal tokens."""
     tokens, indices = locum.tokens, locum.indices
     before = locum.select(indices, indices - 1, "==")
     previous = locum.aggregate(before, tokens, "?")

@@ -1,7 +1,7 @@
 """Check the links of the built pages.
 
 Linked files, and linked anchors of HTML pages, must exist. A page may load only files of the site and
-``data:`` addresses.
+``data:`` addresses. A link to the playground must contain a valid state.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
     """Check the links of all HTML files in a folder.
 
     Return messages about wrong links, the number of links, and the external addresses, which are not
-    checked.
+    opened.
     """
     pages = {path.resolve(): read(path) for path in folder.rglob("*.html")}
     wrong: list[str] = []

@@ -52,7 +52,7 @@ def cells(text: str) -> Iterator[tuple[str, str]]:
 
 
 def missing(name: str) -> list[str]:
-    """Return the modules that a notebook requires but that are not installed."""
+    """Return the modules that a notebook requires and that are not installed."""
     return [module for module in NEEDS.get(name, ()) if importlib.util.find_spec(module) is None]
 
 

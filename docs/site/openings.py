@@ -2,8 +2,8 @@
 
 For an item with listings, the link opens the last listing, which is the corrected text if there is one.
 For a construction without a listing, it opens RASP text with an example. For an item about U, it opens
-the playground's page for U if that page supports the kind of T. Otherwise it opens U as a program on
-⟨T, X⟩. For the item on languages, it opens a program for k-PARITY.
+the playground's page for U if that page supports the item. Otherwise it opens U as a program on ⟨T, X⟩.
+For the item on languages, it opens a program for k-PARITY.
 
 >>> from locum.paper.items import ITEMS
 >>> opening(ITEMS["hard-attention"]).state["u"]["temperature"]

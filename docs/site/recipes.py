@@ -1,7 +1,7 @@
 """Write a page for each item of the paper, and an index of these pages.
 
-A page contains the claim of the paper, Python code and a link to the playground. If they exist, it also
-contains the formula, a figure, RASP text, the numbers of heads by layer, proofs and errata.
+A page contains the claim of the paper, Python code and a link to the playground. The page also contains
+the formula, a figure, RASP text, the numbers of heads by layer, proofs and errata if they exist.
 ``snippets.py`` contains the Python code, and the other parts are generated.
 """
 
@@ -27,6 +27,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
 from locum.paper.item import Item
 from locum.paper.items import ITEMS
+from locum.proofs import FAMILIES
 from locum.rasp import Session, to_rasp
 from locum.rasp.drawing.flow import flow_svg
 
@@ -106,7 +107,7 @@ def page(finding: Finding) -> str:
 
 
 def picture(item: Item) -> str | None:
-    """Draw the program of an item on an example as SVG, or return None if there is no program."""
+    """Draw a listing or a program of ``DRAWN`` on an example as SVG, or return None without both."""
     if item.key in DRAWN:
         program, values = DRAWN[item.key]
         return flow_svg(program.node, values, item.key.replace("-", "_"), most=_HEADS, page=_PAGE)
@@ -256,14 +257,16 @@ def _proofs(item: Item) -> Iterator[str]:
         yield f"This item is not proven. `locum paper items` checks {item.measured}."
         return
     if item.proofs:
-        shapes = ", ".join(
-            f"`{' '.join([one.name, *map(str, one.shape)])}`{f' ({one.recipe})' if one.recipe else ''}"
+        # `locum prove claim` accepts no claims about listings.
+        commands = ", ".join(
+            f"`{' '.join(['locum prove claim', one.name, *map(str, one.shape), *_recipe(one.recipe)])}`"
             for one in item.quick_proofs
+            if one.name in FAMILIES
         )
         yield (
             f"The item is proven for all inputs, at {len(item.proofs)} combinations of shapes and recipes "
             f"([verification](../verification.md)). `make prove` proves all of these claims with certificates. "
-            f"`locum prove claim` proves each of these claims in seconds: {shapes}."
+            f"Some of these claims can be proven in seconds: {commands}."
         )
     if item.theorems:
         names = ", ".join(
@@ -275,6 +278,10 @@ def _proofs(item: Item) -> Iterator[str]:
         )
 
 
+def _recipe(recipe: str | None) -> list[str]:
+    return ["--recipe", recipe] if recipe else []
+
+
 def _errata(item: Item) -> Iterator[str]:
     if not item.errata:
         return
@@ -284,7 +291,7 @@ def _errata(item: Item) -> Iterator[str]:
         f"- {number} ({ERRATA[number].severity}): {ERRATA[number].where}" for number in item.errata
     )
     yield (
-        f"{rows}\n\nEach row states the severity and the place in the paper. The page [errata](../errata.md) contains the "
+        f"{rows}\n\nEach entry states the severity and the place in the paper. The page [errata](../errata.md) contains the "
         "quotes, counterexamples and corrections."
     )
 

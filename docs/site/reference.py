@@ -60,11 +60,11 @@ NOT_RUN = "<!-- not run: every session runs it at its start -->"
 WHOLE = {"UniversalSimulator", "CompiledTransformer"}
 #: Limits that are constants of modules: the limited quantity, the module, and the name of the constant.
 CONSTANTS = (
-    ("bits of an integer in a session", "locum.budget", "MAX_BITS"),
+    ("bits of a product or a power of integers in a session", "locum.budget", "MAX_BITS"),
     ("characters of a string in a session", "locum.budget", "MAX_STRING"),
     ("nodes of a graph that is read from JSON", "locum.graph.serialize", "MAX_NODES"),
-    ("members of one family", "locum.graph.operations", "LARGEST_FAMILY"),
-    ("tokens of U", "locum.simulators.simulator", "MAX_TOKENS"),
+    ("heads of one family", "locum.graph.operations", "LARGEST_FAMILY"),
+    ("tokens of U in a run without a plan", "locum.simulators.simulator", "MAX_TOKENS"),
     (
         "order of a matrix that `inverse` inverts by cofactors by default",
         "locum.constructions.inverse",
@@ -72,7 +72,7 @@ CONSTANTS = (
     ),
     ("tokens that `locum run --draw` draws", "locum.rasp.drawing.flow", "MAX_LENGTH"),
     (
-        "combinations of values that the compiler lists for an s-op",
+        "combinations of values that the compiler lists for an s-op that depends on tokens",
         "locum.networks.compiler.program.sources",
         "MAX_COMBINATIONS",
     ),
@@ -107,7 +107,7 @@ def public() -> list[str]:
 
 
 def without_example() -> list[str]:
-    """Return the public names whose docstrings contain no runnable example."""
+    """Return the public names, except for ``VALUES``, whose docstrings contain no runnable example."""
     return [
         name
         for name in public()
@@ -176,7 +176,8 @@ def library() -> str:
     )
     return f"""# Library of RASP text
 
-Use this page to look up the names that every RASP program can use. In `locum repl`, `help names` and `?name` print the same text.
+Use this page to look up the names that every RASP program can use. In `locum repl`, `help names` lists the names, and `?sort` describes the
+name `sort`.
 
 ## Reserved names
 
@@ -228,8 +229,8 @@ def limits() -> str:
     )
     return f"""# Limits
 
-Use this page to look up the limits of Locum and their values. If an input exceeds a limit on RASP text, Locum raises an error that names the
-limit, except for `cells`: a larger selector is displayed in part. The values in the tables are read from the code.
+Use this page to look up the limits of Locum and their values. If RASP text exceeds a limit, Locum reports an error. An exception is the
+limit `cells`: a larger selector is displayed in part. The values in the tables are read from the code.
 
 ## Limits on RASP text
 

@@ -1,4 +1,4 @@
-"""Copy the sources of the site to a folder: home page, README, pages of docs/, and generated pages.
+"""Write the sources of the site to a folder: home page, README, pages of docs/, and generated pages.
 
 The folder has the structure of the repository, so relative links between pages remain valid.
 """

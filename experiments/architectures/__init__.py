@@ -1,1 +1,1 @@
-"""Try every model type of the transformers library that can be built small on U."""
+"""Run small models of the types in the transformers library on U."""

@@ -32,13 +32,13 @@ class TimeLimitError(BaseException):
 def main() -> int:
     """Read the command line and try the model types; return 1 if any result is wrong, otherwise 0."""
     parser = argparse.ArgumentParser(description="Try model types of transformers on U.")
-    parser.add_argument("types", nargs="*", help="model types (default: all that the library has)")
+    parser.add_argument("types", nargs="*", help="model types (default: all types of the task)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="results, one JSON per line")
     parser.add_argument("--task", default="base", help="a task of the library, such as 'causal LM'")
-    parser.add_argument("--backward", action="store_true", help="train, and compare gradients")
+    parser.add_argument("--backward", action="store_true", help="train, and also compare gradients")
     parser.add_argument("--again", action="store_true", help="repeat trials that are not right")
-    parser.add_argument("--seconds", type=int, default=150, help="the limit of one trial")
-    parser.add_argument("--write", type=Path, help="a page whose table is written from the results")
+    parser.add_argument("--seconds", type=int, default=150, help="time limit of one trial, in seconds")
+    parser.add_argument("--write", type=Path, help="page whose table is replaced")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     try_all(arguments)
@@ -51,7 +51,10 @@ def main() -> int:
 
 
 def try_all(arguments: argparse.Namespace) -> None:
-    """Try each model type that has no result in the output file, and append the results."""
+    """Try each model type that has no result in the output file, and append the results.
+
+    With ``--again``, also try model types whose result is not right.
+    """
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     import torch

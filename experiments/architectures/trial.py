@@ -15,7 +15,7 @@ import locum.torch
 from experiments.architectures import small_models
 from locum.errors import LocumError
 
-#: Largest error of a right result in float32, relative to the largest entry of the eager result.
+#: Largest difference of a right result from eager execution, as returned by ``compare``.
 TOLERANCE = 1e-5
 #: Maximum number of parameters of a small model.
 MOST_PARAMETERS = 3_000_000
@@ -27,10 +27,10 @@ class Trial:
 
     model_type: str
     task: str
-    #: ``right``, ``wrong``, ``rejected`` (an error of Locum), ``not captured`` (an error of PyTorch)
-    #: or ``not built`` (the library rejects the small configuration or the inputs).
+    #: ``right``, ``wrong``, ``rejected`` (an error of Locum), ``not captured`` (an error of PyTorch),
+    #: ``not built`` (no small model, or no result in eager execution) or ``not tried`` (too slow).
     outcome: str
-    #: The error message, or the largest difference as text.
+    #: The error message, or a description of the result.
     detail: str
     difference: float = float("nan")
     share_on_u: float = 0.0
@@ -134,9 +134,10 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
     """Return the largest difference between two lists of tensors, relative to the largest entry.
 
-    If shapes or dtypes differ, the result is infinite. A difference is divided by the largest entry of
-    its tensor, or by a tenth of the largest entry of all tensors if that is larger. Otherwise a
-    gradient that is 0 except for rounding errors would have a large relative error.
+    If the tensors differ in number, shapes, dtypes or non-finite entries, the result is infinite. A
+    difference is divided by the largest entry of its tensor, or by a tenth of the largest entry of all
+    tensors if that is larger. Otherwise a gradient that is 0 except for rounding errors would have a
+    large relative error.
     """
     if len(expected) != len(found):
         return float("inf")

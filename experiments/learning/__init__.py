@@ -1,1 +1,1 @@
-"""Tabulate and draw the results of docs/learning.md (``src/locum/experiments/learning`` trains)."""
+"""Write the table of results and the charts of docs/learning.md."""

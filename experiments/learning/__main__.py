@@ -1,7 +1,7 @@
 """Write a table from results of sweeps: ``python -m experiments.learning FILE.jsonl… -o results.csv``.
 
-The table contains one row for each trained network. Rows with a ``step`` contain errors during the
-training.
+The table contains one row for each trained network. Additional rows with a ``step`` contain errors
+during the training.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
 
 
 def table(lines: list[bytes]) -> list[dict[str, Any]]:
-    """Return all rows for a file of results, in the order of the groups and of the grid."""
+    """Return all rows for the lines of files of results, in the order of the groups and of the grid."""
     done = {result.key: result for result in map(read_line, lines) if result.outcome == "done"}
     rows: list[dict[str, Any]] = []
     for group, listed in GROUPS.items():
@@ -60,7 +60,7 @@ def table(lines: list[bytes]) -> list[dict[str, Any]]:
 
 
 def written(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as strings for the file, in which floats have six significant digits.
+    """Return a row in which floats are strings with up to six significant digits.
 
     >>> written({"sigma": 0.001, "error": 0.12345678, "seed": 3})
     {'sigma': '0.001', 'error': '0.123457', 'seed': 3}
@@ -71,8 +71,8 @@ def written(row: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Read the command line and the results of sweeps, and write the table."""
     parser = argparse.ArgumentParser(description="Make a table of the results of a sweep.")
-    parser.add_argument("results", type=Path, nargs="+", help="what locum sweep wrote")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the table, a .csv")
+    parser.add_argument("results", type=Path, nargs="+", help="results of locum sweep")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file for the table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     try:

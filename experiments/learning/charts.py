@@ -69,10 +69,10 @@ def _number(groups: Mapping[str, Sequence[Row]], scales: Sequence[str], name: st
 
 
 def radius(rows: Sequence[Row], keys: str, positions: str) -> float:
-    """Return the noise scale from which half of the networks recover.
+    """Return an estimate of the noise scale from which half of the networks recover.
 
-    The Spearman–Kärber estimate on a logarithmic axis is used, which is the area under the recovery
-    curve.
+    The estimate is the Spearman–Kärber estimate on a logarithmic axis, which is computed from the area
+    under the recovery curve.
     """
     return _half(_where(rows, group="positions", keys=keys, positions=positions))
 
@@ -191,7 +191,7 @@ def main() -> None:
     """Read the table of results, and write the charts as SVG files."""
     parser = argparse.ArgumentParser(description="Draw the charts of docs/learning.md.")
     parser.add_argument("results", type=Path, help="the table, results.csv")
-    parser.add_argument("folder", type=Path, help="where the pictures go")
+    parser.add_argument("folder", type=Path, help="folder for the SVG files")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     with arguments.results.open(encoding="utf-8", newline="") as file:

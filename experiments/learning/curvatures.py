@@ -10,7 +10,7 @@ from locum.experiments.learning.training import sharpness
 
 def main() -> None:
     """Print a table for U of two orders, by the set of trainable weights, as compiled and balanced."""
-    parser = argparse.ArgumentParser(description="The greatest curvature of the loss at constructions.")
+    parser = argparse.ArgumentParser(description="Print the largest curvature of the loss at U.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     rows = []
     for order in ([2, 1, 1], [2, 2, 2]):

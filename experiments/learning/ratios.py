@@ -22,7 +22,8 @@ from locum.networks.transformer.balancing import Spread
 from locum.simulators import UniversalSimulator
 from locum.simulators.universal_weights import RECIPES
 
-#: Options of the compiler by kind of network. Hidden units support numbers from −1 to 1 up to 10⁻².
+#: Options of the compiler by kind of network. Hidden units support numbers
+#: from −1 to 1 with errors up to 10⁻².
 _UNITS = {"ranges": (-1, 1), "tolerance": 1e-2}
 HOSTS: dict[str, dict[str, Any]] = {
     "hard, exact": {"feed_forward": "exact"},

@@ -131,6 +131,13 @@ def test_the_rounding_of_constants_of_the_program_is_counted_in_float32() -> Non
         assert result.seen([float(x * np.float32(0.1))]) <= result.error
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_constants_below_the_normal_range_are_certified(dtype: str) -> None:
+    result = certify_matrix(Matrix(locum.tokens * 5e-324, 1, 1), [1.0], dtype=dtype)
+    assert result.lower[0, 0] <= 5e-324 <= result.upper[0, 0]
+    assert result.error <= (1e-44 if dtype == "float32" else 1e-322)
+
+
 def test_repeated_tokens_are_certified() -> None:
     """Any of several greatest scores will do for the shift of a softmax."""
     chance = np.random.default_rng(3)

@@ -30,6 +30,6 @@ def test_random_bounds_enclose_the_value(name: str, x: Fraction, shift: int) -> 
 
 
 def test_arguments_beyond_the_limit_are_rejected() -> None:
-    with pytest.raises(InputError, match="expected an argument of at most 10,000"):
+    with pytest.raises(InputError, match="expected an argument from −10,000 to 10,000"):
         enclose("exp", 0, 10_001)
     assert enclose("cos", 0, 1) is None

@@ -162,20 +162,20 @@ EXACT = Formula.constant(Fraction(1, 10))
     ("program", "reference", "problem"),
     [
         (constant(5), ONE, "entry 0 is 5, but should be 1"),
-        (constant(0.1), EXACT, "entry 0 exceeds what it should be by 5.6e-18"),
-        (constant(-0.1), -EXACT, "entry 0 is less than what it should be by 5.6e-18"),
+        (constant(0.1), EXACT, "entry 0 exceeds the expected value by 5.6e-18"),
+        (constant(-0.1), -EXACT, "entry 0 is less than the expected value by 5.6e-18"),
         (
             build("add", HUGE, constant(2)),
             Formula.constant(10**400),
-            "entry 0 exceeds what it should be by 2",
+            "entry 0 exceeds the expected value by 2",
         ),
         (HUGE, Formula.constant(-(10**400)), "entry 0 is inf, but should be -inf"),
         (
             build("negate", HUGE),
             Formula.constant(-(10**401)),
-            "entry 0 exceeds what it should be",
+            "entry 0 exceeds the expected value",
         ),
-        (build("divide", constant(1), HUGE), ONE * 0, "entry 0 differs from what it should be"),
+        (build("divide", constant(1), HUGE), ONE * 0, "entry 0 differs from the expected value"),
     ],
 )
 def test_a_refutation_states_a_difference(program: Node, reference: Formula, problem: str) -> None:

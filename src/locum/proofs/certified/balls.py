@@ -1,7 +1,7 @@
 """Compute with balls, which enclose real numbers and the results of rounded arithmetic.
 
-A real number that depends on the input is an ``arb`` of flint: a midpoint and a radius. Integers and
-rational numbers of the program remain exact. :class:`BallDomain` encloses the true result. With a
+A ball is an ``arb`` of flint: a midpoint and a radius. Values can also be exact integers and rational
+numbers. :class:`BallDomain` encloses the true result. With a
 :class:`~locum.proofs.certified.balls.Rounding`, the domain widens every result that may be rounded,
 including constants that the format cannot represent, by one rounding error. The enclosure then also
 contains every result of a floating-point execution that performs the operations of this program one by
@@ -47,7 +47,7 @@ class Rounding:
 
     Sums, differences, products, quotients and square roots are correctly rounded (IEEE 754). Library
     functions (exp, log, erf, tanh, sin, cos, powers) are assumed to have errors of at most ``library``
-    units. A power of exact numbers that the format represents is assumed to have no error.
+    units. A power of exact numbers with a rational value is assumed to be correctly rounded.
     """
 
     name: str
@@ -60,9 +60,9 @@ class Rounding:
     library: int = 4
 
     def holds(self, value: fmpq | int) -> bool:
-        """Return whether the format represents a rational number below ``largest`` exactly.
+        """Return whether the format represents a rational number exactly.
 
-        Return False for numbers whose absolute value is at least ``largest``.
+        Return False for all numbers whose absolute value is at least ``largest``.
 
         >>> FLOAT64.holds(fmpq(1, 4)), FLOAT64.holds(fmpq(1, 3)), FLOAT32.holds(2**24 + 1)
         (True, False, False)
@@ -76,7 +76,7 @@ class Rounding:
         top = abs(number.numerator)
         trailing = (top & -top).bit_length() - 1
         fits = (top >> trailing).bit_length() <= self.bits and trailing - exponent >= self.lowest
-        return fits and top < self.largest * number.denominator
+        return fits and top < int(self.largest) * number.denominator
 
 
 FLOAT64 = Rounding("float64", 2.0**-53, 2.0**-1074, 2.0**1023, 53, -1074)
@@ -152,8 +152,9 @@ class BallDomain(Domain):
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Extend a function of balls to exact numbers.
 
-        If no operand is a ball and the result is rational, the result is computed exactly. Then it is
-        rounded only if the format does not represent it.
+        If no operand is a ball and the exact domain can compute the result, the result is computed
+        exactly. Then it is rounded only if the format does not represent it. Integer operands that the
+        format does not represent may be converted to balls first.
         """
         exact = _EXACT.meanings.get(name)
         transcendental = name in ("sqrt", "power")
@@ -173,7 +174,7 @@ class BallDomain(Domain):
         return meaning
 
     def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Return the operation ``name`` with a cache, from which the same operands receive one ball.
+        """Return the operation ``name`` with a cache of results for identical operands.
 
         Rounded arithmetic is deterministic, so a repeated operation has the same rounding error.
         """
@@ -210,7 +211,7 @@ class BallDomain(Domain):
         return meaning
 
     def _truth(self, value: Value) -> bool:
-        """Return whether a value is not 0; raise an error if the enclosure does not decide it."""
+        """Return whether a value is not 0; raise an error if its enclosure does not decide this."""
         return not self._equal(value, 0) if isinstance(value, arb) else bool(value)
 
     # Rounded operations ---------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class BallDomain(Domain):
     def _held(self, value: Value) -> Value:
         """Return an exact result; round a rational number that the format does not represent.
 
-        Integers are returned unchanged.
+        Python integers are returned unchanged.
         """
         if self.rounding is None or not isinstance(value, fmpq) or self.rounding.holds(value):
             return value
@@ -236,9 +237,10 @@ class BallDomain(Domain):
         ]
 
     def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
-        """Widen ``value`` by one rounding error, and record the operation that returned it.
+        """Widen ``value`` by one rounding error, and record the given operation and its operands.
 
-        Without a format, return ``value`` unchanged. Raise ``OverflowError`` for too large values.
+        Without a format, return ``value`` unchanged. Raise ``OverflowError`` for values that are not
+        finite or may be too large for the format.
         """
         if not value.is_finite():
             raise OverflowError("the enclosure is not finite")
@@ -252,7 +254,7 @@ class BallDomain(Domain):
         return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
 
     def _unrounded(self, value: arb, operation: str, *operands: Value) -> arb:
-        """Record the result of an operation that every format computes without a rounding error."""
+        """Return the result of an operation without a rounding error; with a format, record it."""
         if self.rounding is None:
             return value
         return Rounded(value, operation, tuple(map(_ball, operands)), arb(0))
@@ -395,8 +397,8 @@ class BallDomain(Domain):
     def best(self, selected: Any, scores: Sequence[Value]) -> Any:
         """Select the keys with the highest score.
 
-        If the enclosures do not decide which keys these are, several keys become candidates with
-        ``ties``. Without ``ties``, an error is raised.
+        Without ``ties``, an undecided comparison of scores raises an error. With ``ties``, several
+        keys become candidates if undecided comparisons do not determine the keys.
         """
         return contenders(selected, scores, self.meanings["greater"], self.ties)
 

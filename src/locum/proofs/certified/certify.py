@@ -37,7 +37,8 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.text import at_most, matrix
 
-#: Precision in bits for undecided comparisons; sums of products of most floats are then exact.
+#: Precision in bits for undecided comparisons; sums of products of floats with similar exponents are
+#: then exact.
 _EXACT_BITS = 2048
 
 
@@ -48,7 +49,7 @@ class Certified:
     #: Bounds of the true result, entry by entry.
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    #: The largest width of the enclosure of an entry.
+    #: Upper bound on the widths of ``balls``.
     width: float
     #: Bound on the error of a float execution of the program, over all entries.
     error: float
@@ -90,7 +91,7 @@ def certify(
     """Enclose the result of U on ⟨T, X⟩, and bound the error of a floating-point execution.
 
     ``dtype`` is the format of this execution, ``"float64"`` or ``"float32"``. For float32, T and X must
-    consist of numbers that float32 represents exactly.
+    consist of numbers that float32 represents exactly. The same applies to ``memory``.
 
     >>> import numpy as np
     >>> import locum
@@ -170,8 +171,8 @@ def _as_ball(value: Any) -> arb:
 def _error(rounded: arb, true: arb, moved: arb) -> float:
     """Return the smaller of two bounds on an error.
 
-    One bound is the largest distance between the two balls, and the other is the effect of all
-    roundings.
+    One bound is the largest distance between numbers in the two balls. The other bound is the effect
+    of all roundings.
     """
     distance = _above(abs(rounded - true))
     return min(distance, _above(moved)) if moved.is_finite() else distance

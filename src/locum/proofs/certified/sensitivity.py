@@ -48,7 +48,7 @@ _NONE = arb(0)
 class Rounded(arb):
     """A ball that encloses ``operation(operands) + δ`` with |δ| ≤ ``error``.
 
-    The operands are balls and exact numbers.
+    The operands are balls or exact numbers.
     """
 
     __slots__ = ("error", "number", "operands", "operation", "slopes")
@@ -151,9 +151,9 @@ def _times(slopes: Slopes, partial: Any) -> Slopes:
 
 
 def _latest_first(results: Sequence[arb]) -> list[Rounded]:
-    """Return the recorded balls from which ``results`` are computed, each before its operands.
+    """Return ``results`` and the inexact balls from which they are computed, each before its operands.
 
-    Operands that are exact, and the balls from which they are computed, are omitted.
+    Balls without a recorded operation are omitted.
     """
     balls: dict[int, Rounded] = {}
     left = [result for result in results if isinstance(result, Rounded)]
@@ -180,7 +180,7 @@ def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
 
 
 class TooCloseError(ValueError):
-    """Raised if enclosures are too wide for an operation, such as a comparison of two numbers."""
+    """Raised for an operation that enclosures do not decide, such as a comparison of two numbers."""
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,9 @@ def _certain(keys: Sequence[int]) -> Candidates:
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
     """Return the pattern of the selected keys with the highest score in each row.
 
-    If comparisons of scores are undecided, the cells of all keys that may have the highest score are
-    undecided with ``ties``. Without ``ties``, an error is raised.
+    Without ``ties``, an undecided comparison of scores raises an error. With ``ties``, if undecided
+    comparisons do not determine these keys, the cells of all keys that may have the highest score are
+    undecided.
     """
     rows = candidates_of(selected)
     winners = {row: _greatest(row, scores, greater, ties) for row in dict.fromkeys(rows)}

@@ -276,7 +276,7 @@ class Formulas:
         return [self.apply("divide", x, root) for x in deviations]
 
     def hardmax(self, row: Sequence[Any]) -> list[Any]:
-        """Return 1/k for each of the k entries that equal the maximum of a row, and 0 for others."""
+        """Return 1/k for each of the k entries that equal the maximum of a row, and 0 elsewhere."""
         below = [[self.apply("less_equal", y, x) for y in row] for x in row]
         greatest = [reduce(lambda a, b: self.apply("and", a, b), truths) for truths in below]
         return self.normalise([self.apply("indicator", one) for one in greatest])

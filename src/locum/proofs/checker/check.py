@@ -1,12 +1,12 @@
-"""Read and check the certificate of a proof or of a refutation.
+"""Check the certificates of proofs, and refutations.
 
 A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
 for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each ``shown`` leaf,
 the checker evaluates the reference and every node of the program, using the claim and the answers on
 the path to the leaf. The program and the reference must agree on the entries that the tree lists. The
 facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
-entry. For every operation that may be undefined, one tree must show at all of its ``shown`` leaves
-that the operation is defined.
+entry. For every operation that may be undefined, at least one tree must show at all of its ``shown``
+leaves that the operation is defined.
 
 A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
 meet the conditions, the reference is defined, and the program is undefined or has a different value. A
@@ -268,7 +268,7 @@ class Leaf:
         return quotient.top
 
     def question(self, number: Any) -> Polynomial:
-        """Return the polynomial whose sign the question with the index ``number`` asks for."""
+        """Return the polynomial whose sign answers the question with the index ``number``."""
         table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
         require_indices([number], len(roots), "question")
         inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
@@ -319,7 +319,7 @@ def check_refutation(content: Any) -> Refuted:
     try:
         result, open_sites = subject.result(case, point)
     except NoValueError as error:
-        return Refuted(inputs, None, shown, f"the program has no value there: {error}")
+        return Refuted(inputs, None, shown, f"the program is undefined at these numbers: {error}")
     if open_sites:
         raise RejectedError(
             "the bounds do not determine whether the program is defined at these numbers"
@@ -352,4 +352,4 @@ def _describe(found: float, expected: float, gap: float) -> str:
     if texts[0] != texts[1] and "nan" not in texts:
         return f"is {texts[0]}, but should be {texts[1]}"
     words = "exceeds" if gap > 0 else "is less than" if gap < 0 else "differs from"
-    return f"{words} what it should be" + (f" by {abs(gap):.2g}" if 0 < abs(gap) < math.inf else "")
+    return f"{words} the expected value" + (f" by {abs(gap):.2g}" if 0 < abs(gap) < math.inf else "")

@@ -37,8 +37,8 @@ from locum.proofs.checker.quotients import (
 )
 
 Interval = tuple[Fraction, Fraction]
-#: Number of bits after the binary point to which bounds are rounded, and the largest absolute argument
-#: of an exponential.
+#: Number of bits after the binary point of rounded bounds, and the largest absolute argument of an
+#: exponential.
 _BITS = 400
 _LARGEST = 10_000
 
@@ -61,12 +61,12 @@ def _up(x: Fraction) -> Fraction:
 
 
 def _exp(x: Fraction) -> Interval:
-    """Enclose exp(x), x ≥ 0, by summing the power series at y = x/2ᵏ ≤ 1/2 and squaring it k times.
+    """Enclose exp(x), x ≥ 0: sum the power series at y = x/2ᵏ ≤ 1/2, and square the sum k times.
 
     The remainder of the series is at most the last term that is added. For x < 0, enclose 1/exp(−x).
     """
     if abs(x) > _LARGEST:
-        raise InputError(f"exp: expected an argument of at most {_LARGEST:,}, got a greater one")
+        raise InputError(f"exp: expected an argument from −{_LARGEST:,} to {_LARGEST:,}, got another")
     if x < 0:
         low, high = _exp(-x)
         return 1 / high, 1 / low
@@ -91,7 +91,7 @@ def _log(x: Fraction) -> Interval:
     low, high = _exp(guess)
     least, most = x / high - 1, x / low - 1
     if abs(least) > Fraction(1, 2) or abs(most) > Fraction(1, 2):
-        raise InputError("log: expected a number whose logarithm a float is close to")
+        raise InputError("log: expected a number whose logarithm is close to a float")
     return _down(guess + least - least * least), _up(guess + most)
 
 
@@ -130,7 +130,7 @@ class Open:
 
 
 def is_rational(value: Value) -> bool:
-    """Return whether a value is a rational number, that is, a number without variables."""
+    """Return whether a value is an int or a Fraction, not a boolean."""
     return type(value) is int or isinstance(value, Fraction)
 
 
@@ -223,8 +223,9 @@ class Case:
     def choose(self, key: Hashable, candidates: Sequence[Value], mean: bool = False) -> Value:
         """Return a value that represents one of ``candidates``, or a number between the candidates.
 
-        Equal keys return equal values. If all candidates are booleans, and ``mean`` is False, the
-        result is an open boolean. Otherwise, the result is UNKNOWN if a candidate is not a number.
+        Calls with equal keys return equal values. If all candidates are booleans, and ``mean`` is
+        False, the result is an open boolean. Otherwise, the result is UNKNOWN if a candidate is not a
+        number.
         """
         if all(map(is_boolean, candidates)) and not mean:
             return Open(self._number(key))
@@ -237,7 +238,7 @@ class Case:
         return self._known[key]
 
     def to_number(self, value: Value) -> Value:
-        """Convert a boolean to the number 0 or 1, and return other values unchanged."""
+        """Convert a boolean to 0 or 1, or to a variable if it is open; keep other values unchanged."""
         if isinstance(value, Open):
             return self._if_else(value, 1, 0)
         return int(value) if isinstance(value, bool) else value
@@ -384,7 +385,7 @@ class Case:
         return a if -1 not in signs else self._multiply(-1, a)
 
     def _power(self, a: Value, b: Value) -> Value:
-        """Return a to the power of b as a product, as a power of √a, or as exp(b · log a) for a > 0.
+        """Return a to the power of b as a product or its inverse, a power of √a, or exp(b · log a).
 
         Return :data:`UNKNOWN` if the case does not show that one of these forms is defined.
         """
@@ -426,7 +427,7 @@ class Case:
         return self._new_function(name, Quotient.of(a))
 
     def _new_function(self, name: str, argument: Quotient) -> Quotient:
-        """Return the variable for a function of ``argument``; equal arguments share a variable."""
+        """Return the variable that represents the function ``name`` of ``argument``."""
         key = (name, argument.key)
         if key not in self._known:
             bounds = self.facts.bounds(argument)

@@ -390,7 +390,8 @@ class Facts:
     def is_zero(self, polynomial: Polynomial) -> bool:
         """Return whether the facts show that a polynomial is 0.
 
-        The facts show this also for combinations of polynomials that the facts state to be 0.
+        This is the case if 0 is the only possible sign of the polynomial. It is also the case if the
+        polynomial is reduced to 0 by division by polynomials that the facts state to be 0.
         """
         if self.sign_of_polynomial(polynomial) == {0}:
             return True

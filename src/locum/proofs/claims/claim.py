@@ -29,13 +29,13 @@ Input: TypeAlias = tuple[str, int, int]
 #: A 1×1 formula and the relation to 0 that is assumed for it, "!=" or ">".
 Condition: TypeAlias = tuple[Formula, str]
 #: A function that maps the inputs, as formulas, to the formula that a program should compute, or to
-#: rows of 1×1 formulas.
+#: rows of 1×1 formulas and numbers.
 Reference: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The claim that a program equals its reference formula for all inputs that meet the conditions."""
+    """The claim that a program computes a reference formula for all inputs that meet the conditions."""
 
     name: str
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class Claim:
     conditions: tuple[Condition, ...] = ()
     #: Names of the program's nodes in error messages.
     names: Mapping[Node, str] = field(default_factory=dict)
-    #: The recipe of the construction, or an empty string if it has only one.
+    #: The recipe of the construction, or an empty string for a claim without recipes.
     recipe: str = ""
     #: Relative size up to which pivots and determinants count as 0; None without such a tolerance.
     tolerance: float | None = None

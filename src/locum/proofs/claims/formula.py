@@ -174,7 +174,7 @@ class Formula:
         return Formula("layer_norm", (self, epsilon))
 
     def sort(self, group: int) -> Formula:
-        """Sort every ``group`` consecutive entries of each row in descending order."""
+        """Sort each group of ``group`` consecutive entries of a row in descending order."""
         return Formula("sort", (self,), group)
 
     def match2(self, modulus: int) -> Formula:
@@ -205,7 +205,10 @@ def _zeros(shape: Shape) -> list[list[int]]:
 
 
 def to_json(*roots: Formula) -> dict[str, Any]:
-    """Write formulas as a table of rows ``[operation, [indices of operands], attribute]``."""
+    """Return formulas as a table of rows ``[operation, [indices of operands], attribute]``.
+
+    The result also contains the row of each of the ``roots``.
+    """
     numbers: dict[int, int] = {}
     table: list[Any] = []
     for formula in list_parts(*roots):
@@ -215,7 +218,7 @@ def to_json(*roots: Formula) -> dict[str, Any]:
 
 
 def from_json(content: Any) -> list[Formula]:
-    """Read formulas from a table that :func:`to_json` returned."""
+    """Return the formulas ``roots`` of a table that :func:`to_json` returned."""
     formulas: list[Formula] = []
     for op, operands, attribute in content["table"]:
         formulas.append(Formula(op, [formulas[number] for number in operands], attribute))

@@ -25,14 +25,15 @@ _OF_THE_PAPER = re.compile(r"E[0-9]+|listing-[0-9]+")
 
 @dataclass(frozen=True)
 class Family:
-    """A family of claims with the same name, one claim for each shape."""
+    """A family of claims with the same name and different shapes."""
 
     name: str
     parameters: tuple[str, ...]
     build: Callable[..., Claim]
     #: The available recipes; the first is the default.
     recipes: tuple[str, ...] = ()
-    #: Default relative size up to which a determinant counts as 0; None without such a tolerance.
+    #: Default relative size up to which pivots and determinants count as 0; None without such a
+    #: tolerance.
     tolerance: float | None = None
 
 
@@ -104,7 +105,8 @@ def about(
     ``integer=True``, the entries are integers. The tokens are the entries of the inputs in order,
     unless a ``layout`` is given. Zeros are appended up to ``length``. For a matrix whose program does
     not use the length of the sequence, zeros are also appended up to the length that the program needs.
-    The ``name`` and the ``shape`` are a title; names of named claims, errata and listings are rejected.
+    The ``name`` and the ``shape`` form the title. Names of named claims, errata and listings are
+    rejected.
 
     >>> from locum import tokens
     >>> stated = about(

@@ -99,7 +99,10 @@ def inverse(r: int, recipe: str, tolerance: float) -> Claim:
 
 
 def invertible(tolerance: float) -> Callable[..., list[Condition]]:
-    """Return the conditions det A ≠ 0 and, for a tolerance > 0, |det A| > tolerance · per |A|."""
+    """Return a function that returns conditions on each of several matrices A.
+
+    The conditions are det A ≠ 0 and, for a tolerance > 0, |det A| > tolerance · per |A|.
+    """
 
     def conditions(*matrices: Formula) -> list[Condition]:
         assumed: list[Condition] = [(a.determinant(), "!=") for a in matrices]
@@ -161,7 +164,7 @@ def match2(n: int, p: int) -> Claim:
 
 
 def summed(n: int) -> Claim:
-    """State that ``summed`` computes the sum over all positions from their mean."""
+    """State that ``summed`` computes the sum of the values at all positions from their mean."""
     program = c.summed(full, tokens, n)
     return _stated(program, [("s", 1, n)], lambda s: s @ Formula.constant(1, n, n))
 
@@ -375,7 +378,10 @@ def of_linear(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
-    """State that U simulates a T of at most its order; the number of rows of X is one of the tokens."""
+    """State that U simulates each T of a smaller or equal order.
+
+    The number of rows of X is one of the tokens.
+    """
     simulator = UniversalSimulator(n, d, d_v).masked
     return embedded("hierarchy", (m, e, e_v, n, d, d_v), simulator, fixed={"rows": m})
 
@@ -383,7 +389,7 @@ def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 def embedded(
     name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
-    """State that U computes T(X) for a T of at most its order, whose matrices are padded with zeros.
+    """State that U computes T(X) for each T of a smaller or equal order, padded with zeros.
 
     The first three sizes of ``shape`` are the order (m, e, e_v) of T. The result is the first m rows
     and e_v columns of the output. ``fixed`` sets 1×1 blocks to integers.

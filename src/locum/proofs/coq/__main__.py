@@ -1,4 +1,4 @@
-"""Check every theorem of ``proofs/`` and its relation to the executed programs with Coq (``make coq``).
+"""Check the theorems of ``proofs/``, and equations with executed programs, with Coq (``make coq``).
 
 The files are copied to a temporary folder and compiled in order. Then Coq checks generated files:
 
@@ -6,7 +6,7 @@ The files are copied to a temporary folder and compiled in order. Then Coq check
   sizes from 9 to 40, and at three random shapes for each construction;
 - wrong equations, which Coq must reject, and equations for the positions of array entries;
 - random programs, for which the executable semantics in Coq must return the values of dense execution;
-- a list of the axioms that each theorem uses.
+- commands that print the axioms that each theorem uses.
 
 ``coqchk`` checks the compiled files with a separate kernel. The exit code is 1 if Coq is not installed,
 if a check fails, or if a theorem uses an axiom that ``proofs/axioms.txt`` does not list. Otherwise the

@@ -1,7 +1,7 @@
-"""Print programs and labelled tokens as terms of ``proofs/Rasp.v``.
+"""Write programs and labelled tokens as terms of ``proofs/Rasp.v``.
 
 Every node of the graph becomes one ``let``, so the size of the term is proportional to the size of the
-graph. Families of heads remain binders, so the term does not grow with the shape.
+graph. Families of heads are not expanded, so the number of heads does not change this size.
 
 >>> from locum import indices
 >>> print(coq_term((indices + 1).node))

@@ -41,7 +41,7 @@ _ELEMENTWISE = (
 )
 _SELECTORS = ("select", "select", "selector_and", "selector_or", "selector_not", "best")
 _ATTENTION = ("aggregate", "aggregate", "selector_width")
-#: Operations of random programs: each elementwise operation once, and attention more often.
+#: Operations of random programs: each elementwise operation once, selectors and attention more often.
 _OPERATIONS = (*_ELEMENTWISE, *_SELECTORS * 3, *_ATTENTION * 3)
 #: Kinds of errors of dense execution that correspond to "no value" in ``Rasp.v``.
 _NO_VALUE = ("ZeroDivisionError", "average", "not real")
@@ -49,13 +49,13 @@ _LARGEST_EXPONENT = 8
 #: Maximum number of operations that are drawn for a random program, without sums over families, and
 #: minimum number of operations that its result uses.
 _LARGEST_PROGRAM, _SMALLEST_PROGRAM = 30, 5
-#: Sums and products of a few numbers n/2ᵏ with |n| < 2⁴⁰ and k ≤ 10 are assumed exact in float64.
+#: If all values of a program are n/2ᵏ with |n| < 2⁴⁰ and k ≤ 10, float64 is assumed to be exact.
 _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**40, 2**10
 
 
 @dataclass(frozen=True)
 class Case:
-    """A random program, its tokens, and its values; None if the program is undefined."""
+    """A random program, its tokens, and its values, which are None if the program is undefined."""
 
     program: Node
     tokens: tuple[Any, ...]
@@ -235,7 +235,7 @@ def same_equations() -> dict[str, Callable[[], str]]:
 
 
 def random_equations(seed: int) -> Iterator[str]:
-    """Write the equations at random shapes and of random programs that depend on a seed."""
+    """Yield the equations at random shapes and of random programs that depend on a seed."""
     for tie in TIES:
         yield from map(tie.stated, tie.draw(seed, RANDOM_SHAPES))
     yield _write_programs(seed, OTHER_PROGRAMS)

@@ -124,7 +124,7 @@ def _rows(term: str, sizes: str = "r c") -> str:
 
 
 def _several(*shape: int) -> bool:
-    """Return whether the last size of a shape, a number of heads or of columns, is at least 2."""
+    """Return whether the last size of a shape is at least 2."""
     return shape[-1] > 1
 
 

@@ -3,7 +3,8 @@
 A tie is an equation at one shape: the result of a construction equals the Coq definition that a theorem
 is about. The result of a construction is an s-op, a matrix or a simulator. For a matrix, the equation
 contains the program, the shape, the offset and the strides. For a simulator, further equations state
-where the matrices of T and X are in the sequence of tokens, and where the result is read.
+where the matrices of T and X begin in the sequence of tokens. For short sequences, equations also state
+all tokens of T and X, and where the result is read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Tie:
     #: The theorem about the definition, and its file.
     theorem: str
     file: str
-    #: Small shapes; ``sweep`` and ``draw`` return larger shapes.
+    #: Small shapes; ``sweep`` and ``draw`` return further shapes.
     shapes: tuple[Shape, ...]
     #: A function that returns whether the construction and the definition support a shape.
     fits: Callable[..., bool] = lambda *shape: True
@@ -76,7 +77,11 @@ class Tie:
         return "\n".join(lines) + "\n"
 
     def _state_layout(self, shape: Shape, simulator: LayerSimulator) -> Iterator[str]:
-        """Write equations for the positions of the tokens of T and X, and of the result."""
+        """Yield equations for the positions of the matrices of T and X and the length of the sequence.
+
+        For sequences of at most ``_SHORT`` tokens, also yield equations for all tokens of T and X, and
+        for the positions of the result.
+        """
         assert self.tokens is not None
         parts = self.general(shape, self.tokens.parts)
         starts = [*(block.offset for block in simulator.layout.blocks.values()), simulator.layout.size]

@@ -1,10 +1,11 @@
-"""Represent cases of a proof: assumptions about signs of polynomials, and undecided or undefined
+"""Represent cases of a proof: assumptions about signs and remainders, and undecided or undefined
 operands.
 
 A :class:`Case` decides comparisons from its assumptions, or returns :class:`Undecided` with a
-:class:`Question`. Questions are about irreducible polynomials that contain no choices (``ring.py``). A
-case is impossible if some of its assumptions contradict each other, such as p > 0 and q ≥ 0 although p
-+ q = 0. Other contradictions are not found.
+:class:`Question`. Questions are about irreducible polynomials that contain no choices (``ring.py``).
+Two kinds of contradictions are found in a case. The assumptions can leave a polynomial without a
+possible sign. A few inequalities can contradict each other, such as p > 0 and q ≥ 0 although
+p + q = 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from locum.proofs.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 POSITIVE_ONLY: Signs = frozenset((POSITIVE,))
-#: Maximum number of assumptions in one contradiction.
+#: Maximum number of inequalities in one contradiction.
 _SUMMANDS = 4
 
 
@@ -72,7 +73,7 @@ class Questions:
         self._passing: list[str] = []
 
     def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
-        """Return the sign of the constant factor of a polynomial, and its irreducible factors.
+        """Return a sign and irreducible factors whose product has the sign of a polynomial.
 
         Each factor is a pair of the name of a polynomial and the power of this polynomial.
         """
@@ -222,7 +223,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0, or a question that helps to decide this."""
+        """Return whether a value is 0, or an undecided value with a question about this."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -234,12 +235,15 @@ class Case:
         return False
 
     def _ask(self, name: str, relation: str) -> Undecided:
-        """Return the question of a choice in the polynomial ``name``, or a question about the sign."""
+        """Return an undecided value with a question about the polynomial ``name``.
+
+        If the polynomial contains choices, the question is about one of the choices.
+        """
         first: Question | None = self.questions.ring.blocking(self.questions.polynomials[name])
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is positive, or a question that helps to decide this."""
+        """Return whether a value is positive, or an undecided value with a question about this."""
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY
@@ -265,7 +269,7 @@ class Case:
         raise AssertionError("all signs are known, but not that of the product")
 
     def remainder(self, entry: str, modulus: int) -> int | Undecided:
-        """Return an integer entry modulo ``modulus``, or the question that asks for this remainder."""
+        """Return an integer entry modulo ``modulus``, or an undecided value with this question."""
         value = self._remainders.get((entry, modulus))
         return Undecided(Question(entry, "%", modulus)) if value is None else value
 
@@ -274,7 +278,8 @@ class Case:
     def vanishes(self, polynomial: fmpq_mpoly) -> bool:
         """Return whether a polynomial is known to be 0 in this case.
 
-        Combinations of polynomials that the assumptions set to 0 are known to be 0.
+        The polynomial is divided by the polynomials that the assumptions set to 0. It is known to be 0
+        if no remainder is left.
         """
         if polynomial.is_zero():
             return True
@@ -388,7 +393,7 @@ def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
 
 
 def is_rational(value: Value) -> bool:
-    """Return whether a value is a rational number, without variables."""
+    """Return whether a value is an int or an ``fmpq``, not a boolean."""
     return type(value) is int or isinstance(value, fmpq)
 
 

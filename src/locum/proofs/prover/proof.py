@@ -5,7 +5,7 @@ Each entry of the result, and each operation that may be undefined, is a *target
 a target, returns the question on which the target depends, or fails. The prover splits the case by all
 answers to this question, until the target is shown at every possible leaf of the tree. A target can
 also be shown without deciding a choice. For example, the row maximum that a stable softmax subtracts
-cancels. If a target fails at a leaf, the prover searches for a counterexample (``refute.py``).
+cancels. If a target fails at a leaf, ``prove`` searches for a counterexample (``refute.py``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Failed:
-    """The result for a target that does not hold in some case, with the reason."""
+    """The status of a target that cannot be shown in some case, with the reason."""
 
     reason: str
 
@@ -75,7 +75,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of cases that cover all inputs, and targets that are shown in each possible case."""
+    """A tree of cases that cover all inputs of a claim, and targets shown in each possible case."""
 
     root: Branch
     targets: frozenset[int]
@@ -282,8 +282,9 @@ class Prover:
     ) -> tuple[Branch, set[int]]:
         """Split the case ``start`` until ``target`` is shown in every case, and return the tree.
 
-        Also return all targets that every leaf shows. ``status`` is the result of :meth:`run` in the
-        case ``start``, if it is known. Raise :class:`NotProvenError` if the target fails in a case.
+        Also return all targets that every possible leaf shows. ``status`` is the result of :meth:`run`
+        in the case ``start``, if it is known. Raise :class:`NotProvenError` if the target fails in a
+        case.
         """
         status = self.run(start) if status is None else status
         if len(status) != self.targets:

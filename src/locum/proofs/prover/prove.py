@@ -71,7 +71,7 @@ def certificate(claim: Claim, evidence: Evidence) -> dict[str, Any]:
 def _add_hints(
     content: dict[str, Any], node: Any, path: tuple[Answer, ...], entries: list[int]
 ) -> None:
-    """Add hints to the shown leaves of a tree, by recording which hints the checker requests."""
+    """Add hints to the shown leaves of a tree, by running the checker with a recorder at each leaf."""
     if "shown" in node:
         recorder = _Recorder(node["shown"])
         Leaf(read_subject(content, CERTIFICATE), content, path, recorder).compare(entries)
@@ -85,7 +85,7 @@ class _Recorder:
 
     def __init__(self, hints: list[Any]) -> None:
         self.hints = hints
-        #: Reduced exponents: pivot, vector, and the coefficients of the exponents that it combines.
+        #: Reduced exponents: pivot, vector, and the coefficients of the exponents in the vector.
         self.rows: list[tuple[Any, Vector, dict[int, Fraction]]] = []
         self.known = 0
 
@@ -255,7 +255,7 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class Proof(_Verdict):
-    """A claim that holds for all inputs; the checker has accepted its certificate."""
+    """A proof that a claim holds for all inputs; the checker has accepted the certificate."""
 
     claim: Claim
     #: The certificate that ``locum prove check`` verifies, as JSON.
@@ -289,7 +289,7 @@ class Proof(_Verdict):
 
 @dataclass(frozen=True)
 class Refutation(_Verdict):
-    """A claim that is false; the checker has verified the counterexample."""
+    """A refutation of a claim by a counterexample, which the checker has verified."""
 
     claim: Claim
     #: The refutation that ``locum prove check`` verifies, as JSON.
@@ -307,7 +307,7 @@ class Refutation(_Verdict):
     def entries(self) -> tuple[Number, ...]:
         """The entries of the inputs of the counterexample, in order.
 
-        An entry that no float represents exactly is a fraction.
+        An entry is an integer, a float, or a fraction if no float is equal to the entry.
         """
         return tuple(x for rows in self.inputs.values() for row in rows for x in row)
 
@@ -385,8 +385,8 @@ def prove(
     ``what`` is the name of a claim, followed by its ``shape``, or a claim that :func:`about` returns.
     The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
     :class:`Unproven`. The search for a proof stops at a limit: ``seconds`` of CPU time, ``megabytes``
-    of memory, or ``terms`` of one polynomial. If no proof is found, the search for a counterexample
-    takes up to 20 seconds more.
+    of additional memory, or ``terms`` of one polynomial. If no proof is found, the search for a
+    counterexample takes up to about 20 seconds more.
 
     >>> verdict = prove("matmul", 2, 2, 2)
     >>> verdict.holds

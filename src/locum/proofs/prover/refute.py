@@ -33,7 +33,7 @@ _VISIBLE = 1e-9
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, or None if none is found in time.
+    """Return the first refutation that the checker accepts, or None if none is found.
 
     The refutation consists of the content of its file and a description of the counterexample.
     """
@@ -154,7 +154,8 @@ def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[
 def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
     """Change entries of ``point`` so that the assumptions of a case hold, if possible.
 
-    For each violated assumption, change at most one entry in which the polynomial is linear.
+    For each violated assumption about a polynomial, change at most one entry in which the polynomial is
+    linear.
     """
     solved: set[int] = set()
     for assumption in case.assumptions:

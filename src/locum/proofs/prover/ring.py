@@ -1,11 +1,12 @@
 """Compute with rational functions over ℚ of input entries, values of functions, and choices.
 
-A :class:`Ring` contains a variable for each entry of the input. Each other variable represents the
-value of a function or a choice, which a :class:`Slot` describes. An exponential exp(p) is a product of
+A :class:`Ring` contains a variable for each entry of the input. Other variables represent values of
+functions or choices, which are described by a :class:`Slot`. An exponential exp(p) is a product of
 powers of variables if p is an integer combination of earlier exponents. For example, exp(a − m) is
-exp(a)/exp(m). If p is another combination of them, an error is raised. Otherwise exp(p) is a new
-variable. Other functions have one variable for each argument. A *choice* is a number that depends
-on an undecided comparison, such as the maximum of a row. Only the bounds of a choice are used.
+exp(a)/exp(m). If p contains a multiple of an earlier exponent that is not an integer multiple, an error
+is raised. Otherwise exp(p) is a new variable. Other functions have one variable for each argument. A
+*choice* is a number that depends on an undecided comparison, such as the maximum of a row. Only the
+bounds of a choice are known.
 
 A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator.
 
@@ -32,7 +33,7 @@ SLOTS = 24
 MAX_SLOTS = 3_000
 
 
-#: Number of displayed terms of a polynomial, and of levels of nested functions.
+#: Maximum number of displayed terms of a polynomial, and of levels of nested functions.
 _TERMS, _DEPTH = 40, 3
 #: Polynomials with fewer terms than this are hashed by their text.
 _SHORT = 8
@@ -157,7 +158,7 @@ class Ring:
         return Ratio(self, top, bottom)
 
     def opaque(self, function: str, argument: Ratio) -> Ratio:
-        """Return the variable that represents a function; equal arguments return the same variable."""
+        """Return the variable that represents the value of a function for an argument."""
         key = (function, argument)
         if key not in self._known:
             slot = self._slot(function, argument=argument)
@@ -229,7 +230,7 @@ class Ring:
         return self.slots.get(variable)
 
     def behind(self, polynomial: fmpq_mpoly) -> Slot | None:
-        """Return the slot of a polynomial that is a single variable; None for entries and otherwise."""
+        """Return the slot of a polynomial that is a single variable with a slot, otherwise None."""
         if len(polynomial) != 1 or polynomial.total_degree() != 1:
             return None
         ((powers, coefficient),) = polynomial.to_dict().items()

@@ -1,8 +1,9 @@
 """Run dense execution on symbols, in one case of a proof.
 
 If the case does not decide a cell of an attention pattern, the cell is open (``booleans.py``). A mean
-over the row of this cell is a choice, an open boolean or undecided. Every operation that may be
-undefined is a *site*. The domain records for each site whether the operation is defined.
+over the row of this cell is a choice, an open boolean, undecided or undefined. Every operation that
+may be undefined is a *site*. The domain records the status of each site: defined, undefined or
+undecided.
 """
 
 from __future__ import annotations

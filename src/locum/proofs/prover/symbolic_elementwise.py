@@ -129,7 +129,8 @@ class Elementwise:
     def _symbolically(self, function: Callable[..., Value], numbers: Sequence[Value]) -> Value:
         """Apply a function to symbols.
 
-        If no rule exists for an operand with a choice, return the question of this choice.
+        If no rule exists for an operand with a choice, return an undecided value with the question of
+        this choice.
         """
         try:
             return self.plain(function(*numbers))
@@ -141,7 +142,7 @@ class Elementwise:
             return Undecided(question)
 
     def numeric(self, value: Value) -> Value:
-        """Convert a boolean to the number 0 or 1, and return numbers unchanged."""
+        """Convert a boolean to 0 or 1, or to a choice if it is open; return numbers unchanged."""
         if isinstance(value, Boolean):
             return self.if_else(value, 1, 0)
         if isinstance(value, str):
@@ -162,7 +163,10 @@ class Elementwise:
         return integral(value) if isinstance(value, fmpq) else value
 
     def identity_of(self, value: Value) -> int:
-        """Return an id that structurally equal values share."""
+        """Return an id that structurally equal values share.
+
+        Each undecided or undefined value receives a new id.
+        """
         number = self.ring.identities.number
         if isinstance(value, Boolean):
             return value.number if value.value is None else number(("boolean", value.value))
@@ -276,7 +280,7 @@ class Elementwise:
     # Arithmetic -----------------------------------------------------------------------------------
 
     def _multiply(self, a: Value, b: Value) -> Value:
-        """Return a · b, and record that a square is non-negative."""
+        """Return a · b, and record that the square of a sum is non-negative."""
         result = a * b
         if isinstance(a, Ratio) and isinstance(b, Ratio) and len(a.top) > 1 and a == b:
             self.ring.note(result, NOT_NEGATIVE)
