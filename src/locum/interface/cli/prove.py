@@ -181,7 +181,7 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
     """Print the program of a construction as a Coq term.
 
     Example: locum prove export matmul_fetch 3 3 4. The type of the term is sop, defined in
-    proofs/Rasp.v. `make coq` checks that the term equals the program in the theorem for all shapes.
+    proofs/Rasp.v. For small shapes, `make coq` checks that the term equals the program in the theorem.
     Without NAME, the command lists the constructions.
     """
     from locum.proofs.coq.coq_text import coq_term
