@@ -4,7 +4,7 @@ Locum.glossary = {
   "s-op": "a sequence operator: a function that maps an input to one value per position. indices, tokens == \"a\" and aggregate(…) are s-ops. Call an s-op on an input to run it.",
   "selector": "an attention pattern: a boolean for each query and key, which is true if the query attends to the key. select(keys, queries, ==) returns a selector.",
   "query, key": "A query is a position that attends to other positions. A key is a position to which a query can attend. In figures, queries are rows and keys are columns.",
-  "head": "an attention head: a selector, and the values that aggregate averages. Each query receives the mean of the values at its selected keys. length needs one head, and selector_width needs two heads. In a layer, equal selectors count as one head.",
+  "head": "an attention head: a selector, and the values that aggregate averages. Each query receives the mean of the values at its selected keys. The architecture of a program contains one head for length, two heads for selector_width, and one head for equal selectors in a layer.",
   "default": "the result of aggregate for a query that selects no key: 0, unless another value is given",
   "U": "the universal simulator: one program that receives ⟨T, X⟩ as tokens and returns T(X), for every T of its order",
   "T, X": "T is the simulated layer: attention, an encoder layer or a decoder layer. X is the input of T, with one row per token.",
