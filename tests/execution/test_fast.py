@@ -20,6 +20,7 @@ from locum import (
     aggregate,
     constant,
     indices,
+    minimum,
     select,
     tokens,
 )
@@ -225,6 +226,14 @@ def test_falling_back_is_said_once() -> None:
         warnings.simplefilter("error")
         assert program([1, 2, 1], executor="auto") == first
     assert (1 / constant(3))([1], executor="auto", domain="exact")[0] * 3 == 1
+
+
+def test_a_constant_beyond_float32_gives_no_warning_of_numpy() -> None:
+    program = minimum(tokens, constant(1e300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = program(np.array([1, 2], dtype=np.float32), executor="fast")
+    assert result.tolist() == [1.0, 2.0]
 
 
 # Torch ------------------------------------------------------------------------------------------------

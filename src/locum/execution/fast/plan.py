@@ -216,7 +216,8 @@ class Plan:
                 self._numbers[step] = len(program)
                 program.append(RegisterInstruction(self._function(step), reads, n, done))
         values = {n: step.value for n, step in enumerate(self.steps) if step.value is not None}
-        constants = {n: backend.constant(value) for n, value in values.items()}
+        with np.errstate(over="ignore"):  # a constant beyond the range of the dtype becomes infinite
+            constants = {n: backend.constant(value) for n, value in values.items()}
         arguments = [place.get(step) for step in blueprint.inputs]
         places = tuple(place[step] for step in last_steps)
         self._run = written(program, constants, arguments, places)
