@@ -58,10 +58,10 @@ class TransformerArchitecture:
 
     def __str__(self) -> str:
         heads = ", ".join(map(str, self.heads)) or "none"
-        instructions = ", that is instructions" if self.feed_forward == "exact" else ""
+        feed_forward = "symbolic" if self.feed_forward == "exact" else self.feed_forward
         return (
             f"{self.layers} {'layer' if self.layers == 1 else 'layers'} (heads: {heads}; "
-            f"{self.attention} attention, {self.feed_forward} feed-forward{instructions}), "
+            f"{self.attention} attention, {feed_forward} feed-forward), "
             f"d_model {self.d_model}, d_head {self.d_head}, d_mlp {self.d_mlp}, n_ctx {self.n_ctx}, "
             f"{self.parameters:,} parameters, {self.nonzeros:,} of them not zero"
         )
