@@ -153,10 +153,7 @@ def test_the_architecture() -> None:
     assert result.parameters == 7 + 35 + 3 * (35 + 5) + 35 + 7 + 7 + 1 + 7 + 7 + 7 + 1
     assert result.nonzeros == 1 + 5 + 5 + 5 + 2 + 1 + 1 + 1 + 1
     assert json.loads(json.dumps(result.as_json()))["heads"] == [1]
-    assert (
-        "1 layer (heads: 1; hard attention, symbolic feed-forward), d_model 7"
-        in str(result)
-    )
+    assert "1 layer (heads: 1; hard attention, symbolic feed-forward), d_model 7" in str(result)
     assert repr(previous()).startswith("<CompiledTransformer of previous: 1 layer")
 
 
