@@ -121,7 +121,7 @@ class LayerSimulator(Simulator):
         self.style = style
         self._takes_one = order.batch == 1
         self._order_of_T = order if self._takes_one else replace(order, batch=1)
-        #: The order of the T that ran last; it equals the order of this simulator.
+        #: The order of the T that was checked last; it equals ``_order_of_T``.
         self._accepted = self._order_of_T
         self._again: _Again | None = None
         self._batches: dict[int, LayerSimulator] = {}
@@ -134,7 +134,7 @@ class LayerSimulator(Simulator):
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
         """Flatten ⟨T, X⟩ into tokens: X, the memory, the matrices of T and blanks.
 
-        The result is an array of the type of X, or of float32 if X is a tensor of half precision.
+        The result is a PyTorch tensor if X is one, and otherwise a NumPy array of float64.
         """
         return self.flattened(self.parts_of(T, X, memory))
 
@@ -324,7 +324,10 @@ class LayerSimulator(Simulator):
 
 
 def require_module(T: Any, X: Any = None) -> Module:
-    """Return T if it is a module; otherwise raise an error, which also detects exchanged arguments."""
+    """Return T if it is a module; otherwise raise an error.
+
+    If X is a module, the error message states that the arguments are exchanged.
+    """
     if isinstance(T, Module):
         return T
     if isinstance(X, Module):

@@ -22,7 +22,7 @@ from locum.torch.table import find_row
 
 _aten = torch.ops.aten
 
-#: Operations that read only the layout of their first argument.
+#: Operations whose random numbers depend on the layout of their first argument, but not on its values.
 _LAYOUT_ONLY = frozenset(
     (
         _aten.native_dropout,
@@ -38,7 +38,7 @@ _LAYOUT_ONLY = frozenset(
         _aten.random,
     )
 )
-#: Operations that read no tensor, or that read the values of tensors.
+#: The other random operations.
 _OTHERS = frozenset(
     (
         _aten.rand,
@@ -116,7 +116,7 @@ class _Separation:
         return ConcreteGraph(self.old.module, self.graph, self.values)
 
     def copy(self, node: fx.Node) -> Any:
-        """Copy a node into the new graph and return the new node."""
+        """Copy a node into the new graph and return the new node, or a tuple as in ``new``."""
         if node.op == "call_function":
             if node.target is operator.getitem:
                 source, place = cast(tuple[fx.Node, int], node.args)

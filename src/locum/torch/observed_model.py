@@ -113,7 +113,10 @@ def observe(model: Any, *, on_u: bool = False) -> ObservedModel:
 
 
 class _LayeredModel(ObservedModel):
-    """A model with a list of layers, such as a transformers model."""
+    """A model whose layers are found in a module list, such as a transformers model.
+
+    Without such a list, the model has no residual streams.
+    """
 
     def __init__(self, model: Any, *, on_u: bool = False) -> None:
         super().__init__(model, on_u=on_u)
