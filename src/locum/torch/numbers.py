@@ -38,7 +38,7 @@ from locum.rasp.python import constant, family, where
 class Notes:
     """Conditions collected from the constructions of one program."""
 
-    #: S-ops whose value at position 0 is the number of violations, each with the text of the error.
+    #: S-ops that are 0 at position 0 for valid inputs, each with the text of the error.
     required: list[tuple[SOp, str]] = field(default_factory=list)
 
 
@@ -176,8 +176,8 @@ def compute(
 def require_exact(out: Layout, value: SOp) -> None:
     """Require that finite integers do not exceed 2⁵³ in magnitude; otherwise a run raises an error.
 
-    PyTorch does not define casts of NaN and infinities to integers. In Locum, the result of such a cast
-    is also NaN or infinite. A result of the graph that contains such a value raises an error.
+    NaN and infinities are not tested here. A result of the graph that contains such a value raises an
+    error.
     """
     if math.prod(out.shape):
         is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)
