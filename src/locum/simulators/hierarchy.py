@@ -1,6 +1,6 @@
 """Run a smaller T on a larger U (Corollary hierarchy, corrected).
 
-The paper pads X with rows of zeros. This padding is not exact (erratum E15): the n − m padded keys have
+The paper pads X with rows of zeros. This padding is not exact (erratum E15). The n − m padded keys have
 score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z/(Z + n − m).
 :func:`paper_padding` computes this result, and :func:`padding_formula` predicts it. :func:`embed` is
 correct, since its softmax includes only the first m keys. The number m is an additional token, so one

@@ -39,9 +39,9 @@ class ProgramFamily:
     """Programs for values of shape symbols on a line, interpolated between the first and the last
     program.
 
-    The family contains the values after 0 to ``count`` steps from ``first``. :class:`NotLinearError` is
-    raised if the first and the last program differ in more than integers, or if interpolation does not
-    reproduce the program in the middle.
+    The family contains the values after 0 to ``count`` steps from ``first``. The constructor raises
+    :class:`NotLinearError` if the first and the last program differ in more than integers. The error is
+    also raised if interpolation does not reproduce the program in the middle.
     """
 
     def __init__(

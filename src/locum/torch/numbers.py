@@ -8,9 +8,9 @@ overflows. In arithmetic, booleans are 0 and 1.
 
 Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
 The backend raises an error if a token exceeds 2⁵³ in magnitude. A run also raises an error if float64
-integers exceed 2⁵³ in elementwise arithmetic or in a result, or if an integer result is NaN or
-infinite. The fast executor computes some steps in int64. Such steps wrap around as in PyTorch, and
-their results may exceed 2⁵³ without an error.
+integers exceed 2⁵³ in elementwise arithmetic or in a result. Integer results that are NaN or infinite
+raise an error. The fast executor computes some steps in int64. Such steps wrap around as in PyTorch,
+and their results may exceed 2⁵³ without an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Define the attention head of each kind as a formula on views of one sequence.
 
 The arguments of each function in ``HEADS`` include X, the input of the queries, and Y, the input of the
-keys (X itself, or a memory). ``of`` is a function from the name of a matrix of T to its view. Each of
-these functions returns the steps by name; the last step is the output of the head. In a family of
+keys. Y is X itself or a memory. ``of`` is a function from the name of a matrix of T to its view. Each
+of these functions returns the steps by name; the last step is the output of the head. In a family of
 heads, only the views depend on the head.
 """
 
