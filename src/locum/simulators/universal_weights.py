@@ -99,8 +99,9 @@ def compile_simulator(
 
 
 def target_for(length: int, options: Mapping[str, Any]) -> Target:
-    """Return the compilation target of U: real-valued tokens, within :data:`RANGES` if feed-forwards
-    are MLPs.
+    """Return the compilation target of U, with real-valued tokens.
+
+    If feed-forwards are MLPs, the numbers are within :data:`RANGES` by default.
     """
     target = Target.read(length=length, numeric=True, fixed=True, **options)
     unlimited = target.feed_forward == "exact" or options.get("ranges") is not None

@@ -32,8 +32,8 @@ from locum.torch.table import operation
 def _pooling(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers a construction of pooling in two and in three dimensions.
 
-    The first argument of the construction is the number of dimensions of a window. It replaces ``{}``
-    in ``name``.
+    The first argument of the construction is the number of dimensions of a window. The number also
+    replaces ``{}`` in ``name``.
     """
 
     def register(construct: Callable[..., Any]) -> Callable[..., Any]:
