@@ -114,7 +114,7 @@ class LayerSimulator(Simulator):
     """A simulator of all modules T of one order: attention layers, encoder layers or decoder layers."""
 
     def __init__(self, order: Order, style: Style) -> None:
-        """Build the program for ``order`` with the recipes of ``style``."""
+        """Build the program for ``order`` with the recipe of ``style``."""
         if order.batch > 1 and style.recipe == "width-1":
             raise GraphError("the width-1 recipe has one head in each layer, and a batch is a family")
         self.order = order
