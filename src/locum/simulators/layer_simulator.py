@@ -307,7 +307,10 @@ class LayerSimulator(Simulator):
         self._accepted = order_of_T
 
     def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return the steps of the simulation by name, computed directly with NumPy."""
+        """Return the steps of the simulation by name, computed directly with NumPy.
+
+        The direct computation uses a softmax of base e.
+        """
         steps = T.steps(X, memory)
         if self.style.recipe == "inverse":
             attention = T.attention if isinstance(T, Layer) else T

@@ -73,7 +73,7 @@ class UniversalSimulator(LayerSimulator):
           non-singular A and V (``formula/inverse_recipe.py``).
         - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The
           default is true, except in the recipes paper and width-1, where scores above 709 overflow.
-        - ``base``: base of the softmax, by default e.
+        - ``base``: base of the softmax, by default e. With another base, the result differs from T(X).
         """
         if not isinstance(order, Order):
             order = Order.of(order, d, d_v)
