@@ -198,6 +198,25 @@ def test_repeated_inputs_and_the_difference_of_u_are_noted() -> None:
     assert not [note for note in plain.notes if "repeated" in note or "eager" in note]
 
 
+def test_patterns_of_another_shape_are_noted() -> None:
+    torch = pytest.importorskip("torch")
+    from locum.torch.observed_model import observe
+
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = torch.nn.Embedding(3, 4)
+            self.layers = torch.nn.ModuleList([torch.nn.MultiheadAttention(4, 2, batch_first=True)])
+
+        def forward(self, ids: Any) -> Any:
+            x = self.embed(ids)
+            return self.layers[0](x, x, x)[0]  # its weights are [input · head, query, key]
+
+    model = observe(Model())
+    assert not model.observe(torch.tensor([[0, 1, 2]])).patterns
+    assert any("they are not [input, head, query, key]" in note for note in model.notes)
+
+
 def test_the_page_numbers_residual_streams_as_the_report() -> None:
     model = locum.compile(
         PREVIOUS, length=4, vocabulary="abc", attention="softmax", feed_forward="relu"

@@ -87,6 +87,16 @@ def test_a_causal_native_head() -> None:
     assert np.abs(result - masked(X)).max() <= 1e-13
 
 
+def test_a_batch_compiles_without_the_native_head() -> None:
+    T, (first, second) = pair((2, 2, 2), 7)[0], np.random.default_rng(8).uniform(-1, 1, (2, 2, 2))
+    T = Attention(A=np.clip(T.A, -1, 1), V=np.clip(T.V, -1, 1))
+    U, X = UniversalSimulator(Order.of(2, 2, 2, batch=2)), np.stack([first, second])
+    result = U.decode(U.compile()(U.encode(T, X)))
+    assert np.abs(result - np.concatenate([T(first), T(second)])).max() <= 1e-2
+    with pytest.raises(CompileError, match="native"):
+        U.compile("native")
+
+
 def test_stable_softmax_survives_large_scores() -> None:
     order = (2, 2, 2)
     U = UniversalSimulator(*order)

@@ -282,3 +282,21 @@ def test_memory_of_inputs_that_is_replaced_or_shared_in_part() -> None:
     pair = copy.deepcopy([whole[:3, :3].detach(), whole[:3, :3].detach().t().detach()])
     with pytest.raises(InputError, match="try inputs that do not share memory"):
         torch.compile(add, backend="locum", fullgraph=True)(*pair)
+
+
+@pytest.mark.parametrize("name", ["avg_pool2d", "avg_pool3d", "max_pool2d", "max_pool3d"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_pooling_windows_given_by_one_number(name: str, batched: bool) -> None:
+    dims = int(name[-2])
+    shape = (*([2] if batched else []), 3, *[4] * dims)
+    pool = getattr(torch.nn.functional, name)
+
+    def apply(x: torch.Tensor) -> Any:
+        y = pool(x, [2])
+        return y, torch.autograd.grad((y * y).sum(), x)[0]
+
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    expected = apply(x)
+    y = torch.compile(lambda x: pool(x, [2]), backend="locum", fullgraph=True)(x)
+    torch.testing.assert_close(y, expected[0])
+    torch.testing.assert_close(torch.autograd.grad((y * y).sum(), x)[0], expected[1])

@@ -124,6 +124,8 @@ def test_integers_beyond_float64_raise(executor: str) -> None:
     for function in (lambda x: x * 4 > 3, lambda x: x**2 == 9, lambda x: x % (x - 3) == 0):
         with pytest.raises((LocumError, RuntimeError), match=r"2⁵³|divisors|ZeroDivisionError"):
             run(function, x, executor=executor)
+    with pytest.raises((LocumError, RuntimeError), match="2⁵³"):
+        run(lambda x: x + 1, torch.tensor([2**53]), executor=executor)  # rounded to 2⁵³
 
 
 def test_views_outside_of_the_storage_raise() -> None:

@@ -166,6 +166,25 @@ def test_every_form_of_a_compiled_object() -> None:
         locum.torch.report(3)
 
 
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def test_a_run_inside_of_another_compiled_object_counts_once() -> None:
+    torch._dynamo.reset()
+    inner = compile_on_u(Model())
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def call(x: Any) -> Any:
+        return inner(x)
+
+    whole = torch.compile(lambda x: call(x + 1), backend="eager")
+    whole(torch.randn(3, 4))
+    for compiled in (inner, whole):
+        found = locum.torch.report(compiled)
+        assert (found.calls, found.runs) == (1, 1)
+    ours = [graph for graph in locum.torch.report().graphs if graph in found.graphs]
+    assert [graph.calls(None) for graph in ours] == [1]
+    assert [usage.count(None).runs for graph in ours for usage in graph.programs] == [1]
+
+
 # What did not run on U ------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import torch
 
 import locum.torch
 from locum.errors import ExecutionError, InputError
-from locum.torch.simulation import check_difference, list_tensors
+from locum.torch.simulation import check_difference, list_tensors, measure_difference
 
 
 class Model(torch.nn.Module):
@@ -133,3 +133,10 @@ def test_the_largest_difference_is_returned() -> None:
     a, b = torch.tensor([1.0, 4.0]), torch.tensor([1.0, 4.5])
     assert check_difference((a, b), (a, b)) == 0.0
     assert check_difference((a, a), (a, b), tolerance=0.2) == 0.125
+
+
+def test_complex_numbers_differ_in_both_parts() -> None:
+    a = torch.tensor([3 + 4j, 1 + 1j])
+    assert measure_difference(a, a) == 0.0
+    assert measure_difference(a, a + 2j) == 0.5
+    assert measure_difference(a, a.conj()) == 2.0

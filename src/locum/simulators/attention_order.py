@@ -70,9 +70,8 @@ class AttentionOrder:
     combine: Annotated[str, Setting("a text", choices=COMBINATIONS)] = "concatenate"
     projection: int = 0
     output_bias: bool = False
-    #: Whether projections have biases. If so, X is extended by a column of ones, and the matrices that
-    #: multiply X have one more row (A also one more column). In the factored kind, biases are separate
-    #: vectors.
+    #: Whether projections have biases. If so, X is extended by a column of ones, and the projections of
+    #: X have one more row (A also one more column). In the factored kind, biases are separate vectors.
     bias: bool = False
     mask: Annotated[str | None, Setting("a text", choices=MASKS)] = None
     pooling: Annotated[str, Setting("a text", choices=POOLINGS)] = "softmax"
@@ -134,7 +133,8 @@ class AttentionOrder:
     def blocks(self, n: int, m: int, prefix: str = "", batch: int = 1) -> list[Block]:
         """Return the blocks of T's matrices, for n rows that attend to m rows.
 
-        In a batch, masks have a copy for each X. ``prefix`` is prepended to the names.
+        In a batch, matrix masks and key masks have a copy for each X. ``prefix`` is prepended to the
+        names.
         """
         kind = KINDS[self.kind]
         shapes = kind.blocks(self, m)

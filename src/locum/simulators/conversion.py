@@ -2,10 +2,11 @@
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
 nn.TransformerDecoderLayer, in float64, float32 or half precision. Dropout is ignored, as in ``eval()``.
-The classes of a module and of its parts must be classes of PyTorch, or subclasses without new methods.
-Other subclasses, replaced parts, methods set on the instance and forward hooks raise an error, because
-they may change the result. The hooks with which PyTorch counts operations are accepted. The weights are
-copied in double precision, and the module is not called. This file does not import torch.
+The classes of a module and of its parts must be classes of PyTorch, or subclasses that define no method
+other than ``__init__``. Other subclasses, replaced parts, methods set on the instance and forward hooks
+raise an error, because they may change the result. The hooks with which PyTorch counts operations are
+accepted. The weights are copied in double precision, and the module is not called. This file does not
+import torch.
 """
 
 from __future__ import annotations
@@ -139,8 +140,12 @@ def _split(part: Numbers, heads: int) -> list[Numbers]:
     return [part[..., h * width : (h + 1) * width] for h in range(heads)]
 
 
-#: Attributes that a subclass may define without changing the result.
-_HARMLESS = {"__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"}
+#: Attributes that an accepted subclass may define.
+_HARMLESS = {
+    *("__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"),
+    *("__firstlineno__", "__static_attributes__"),  # Python 3.13 and newer
+    *("__annotate_func__", "__annotations_cache__"),  # Python 3.14 and newer
+}
 #: The module of hooks that PyTorch sets while it counts operations; they do not change results.
 _TRACKER = "torch.utils.module_tracker"
 
@@ -189,7 +194,8 @@ def _nn() -> Any:
 
 
 def _is_of(module: Any, base: type) -> bool:
-    """Return whether the class of a module is ``base``, or a subclass that computes the same function.
+    """Return whether the class of a module is ``base``, or a subclass that defines no method other than
+    ``__init__``.
 
     The classes that PyTorch creates for parametrised modules only define parameters and are accepted.
     """
@@ -242,8 +248,8 @@ def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None
 
 
 def _require_untouched(module: Any, what: str) -> None:
-    """Raise an error for forward hooks of a module or of all modules, or for methods that were set on
-    the instance.
+    """Raise an error for forward hooks that may change the result of a module, or for methods that were
+    set on the instance.
     """
     common: Any = sys.modules["torch.nn.modules.module"]
     for hooks, owner in (

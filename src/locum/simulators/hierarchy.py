@@ -1,7 +1,7 @@
 """Run a smaller T on a larger U (Corollary hierarchy, corrected).
 
-The paper pads X, A and V with zeros. This padding is not exact (erratum E15): the n − m padded keys
-have score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z/(Z + n − m).
+The paper pads X with rows of zeros. This padding is not exact (erratum E15). The n − m padded keys have
+score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z/(Z + n − m).
 :func:`paper_padding` computes this result, and :func:`padding_formula` predicts it. :func:`embed` is
 correct, since its softmax includes only the first m keys. The number m is an additional token, so one
 program works for every m. A causal U does not need this token: the padding comes last, and no row of X
@@ -29,7 +29,7 @@ from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
 
 #: The fields that may be smaller in T than in U. All other fields must be equal, except ``combine`` if
-#: T has one head.
+#: T has one head and no W_O.
 _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 
@@ -74,9 +74,10 @@ def _sees_padded_rows(order: Order) -> bool:
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
-    """Run T on a larger U with the paper's padding; if rows are padded, the result is not T(X).
+    """Run T on a larger U with the paper's padding.
 
-    The padding consists of zeros and an identity block in A, as in the paper's proof.
+    If rows are padded, the result can differ from T(X). The padding consists of zeros and an identity
+    block in A, as in the paper's proof.
     """
     X = matrix(X, "X")
     small = T.order(len(X))
@@ -154,7 +155,7 @@ def _columns(small: Order, large: Order) -> list[int]:
 def _attention_columns(inner: AttentionOrder, outer: AttentionOrder) -> list[int]:
     """Return the indices of the columns of U's attention that contain T's attention.
 
-    If heads are concatenated, these are the first columns of each head.
+    If heads are concatenated without W_O, these are the first columns of each head.
     """
     if inner.projection or inner.combine == "sum":
         return list(range(inner.columns))

@@ -114,14 +114,14 @@ class LayerSimulator(Simulator):
     """A simulator of all modules T of one order: attention layers, encoder layers or decoder layers."""
 
     def __init__(self, order: Order, style: Style) -> None:
-        """Build the program for ``order`` with the recipes of ``style``."""
+        """Build the program for ``order`` with the recipe of ``style``."""
         if order.batch > 1 and style.recipe == "width-1":
             raise GraphError("the width-1 recipe has one head in each layer, and a batch is a family")
         self.order = order
         self.style = style
         self._takes_one = order.batch == 1
         self._order_of_T = order if self._takes_one else replace(order, batch=1)
-        #: The order of the T that ran last; it equals the order of this simulator.
+        #: The order of the T that was checked last; it equals ``_order_of_T``.
         self._accepted = self._order_of_T
         self._again: _Again | None = None
         self._batches: dict[int, LayerSimulator] = {}
@@ -134,7 +134,7 @@ class LayerSimulator(Simulator):
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
         """Flatten ⟨T, X⟩ into tokens: X, the memory, the matrices of T and blanks.
 
-        The result is an array of the type of X, or of float32 if X is a tensor of half precision.
+        The result is a PyTorch tensor if X is one, and otherwise a NumPy array of float64.
         """
         return self.flattened(self.parts_of(T, X, memory))
 
@@ -307,7 +307,10 @@ class LayerSimulator(Simulator):
         self._accepted = order_of_T
 
     def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return the steps of the simulation by name, computed directly with NumPy."""
+        """Return the steps of the simulation by name, computed directly with NumPy.
+
+        The direct computation uses a softmax of base e.
+        """
         steps = T.steps(X, memory)
         if self.style.recipe == "inverse":
             attention = T.attention if isinstance(T, Layer) else T
@@ -324,7 +327,10 @@ class LayerSimulator(Simulator):
 
 
 def require_module(T: Any, X: Any = None) -> Module:
-    """Return T if it is a module; otherwise raise an error, which also detects exchanged arguments."""
+    """Return T if it is a module; otherwise raise an error.
+
+    If X is a module, the error message states that the arguments are exchanged.
+    """
     if isinstance(T, Module):
         return T
     if isinstance(X, Module):

@@ -76,7 +76,7 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
 def computable(value: Any, name: str) -> Array:
     """Convert ``value`` to an array for computations; tensors of half precision become float32.
 
-    In float16, squares of deviations overflow and an ε of 1e-12 becomes 0. PyTorch's norms and
+    In float16, squares of deviations can overflow and an ε of 1e-12 becomes 0. PyTorch's norms and
     softmaxes also accumulate in float32. Results are rounded once, by :func:`as_given`.
     """
     array = real_numbers(value, name, copy=False)

@@ -60,7 +60,7 @@ class Order:
     batch: Annotated[int, _SIZE] = 1
     #: Whether norms are RMSNorm, which has no bias.
     rms: bool = False
-    #: Whether the hidden units are multiplied by activation(y W_gate).
+    #: Whether the feed-forward has a gate W_gate.
     gated: bool = False
     #: Whether attention and feed-forward both read X, each after a separate norm, and are added to X.
     parallel: bool = False
@@ -165,7 +165,7 @@ class Order:
 
     @property
     def normed(self) -> list[int]:
-        """Number of columns that each layer norm normalises, in the order of the norms."""
+        """Number of columns that each norm normalises, in the order of the norms."""
         if self.norm == "none":
             return []
         widths = [self.attention.d] * (1 + (self.cross is not None))
@@ -223,7 +223,10 @@ class Order:
         return ", ".join([f"({', '.join(map(str, paper))})", *more])
 
     def differences(self, other: Order) -> list[str]:
-        """Return descriptions of the differences from ``other``, such as ``heads 2 instead of 1``."""
+        """Return descriptions of how ``other`` differs from this order.
+
+        For example, ``heads 2 instead of 1`` means that ``other`` has 2 heads.
+        """
         mine, its = _fields(self), _fields(other)
         return [
             f"{name} {its.get(name)} instead of {mine.get(name)}"

@@ -1,7 +1,7 @@
 """Run one program over one sequence of tokens: the base class of all simulators.
 
-A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. T is not used for other
-computations outside the program. ``run_parts`` runs the program on the matrices of ⟨T, X⟩, and
+A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. All computations with the
+numbers in T take place in the program. ``run_parts`` runs the program on the matrices of ⟨T, X⟩, and
 ``decode`` reads the result matrix from an output of the program.
 """
 
@@ -83,13 +83,13 @@ class Simulator:
 
     @cached_property
     def _places(self) -> Places:
-        """Positions of the entries of the result; cached, since every run needs them."""
+        """Positions of the entries of the result, which are cached."""
         return self.output.places
 
     @cached_property
     def _plans(self) -> dict[Hashable, weakref.ref[Plan]]:
-        """Weak references to recently used plans, by program, positions, type and device; the plan
-        cache owns the plans.
+        """Weak references to plans of earlier runs, by program, positions, number of parts, type and
+        device; the plan cache owns the plans.
         """
         return {}
 

@@ -114,7 +114,7 @@ class Specialised:
         return as_given(like(result, real_numbers(X, "X")), X)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile the program to weights; with ``recipe="native"``, one softmax head computes T.
+        """Compile the program to weights; with ``recipe="native"``, one head computes the softmax of T.
 
         Without a recipe, networks with MLPs use ``native`` if one softmax head can compute T.
         Otherwise, and with symbolic feed-forwards (``feed_forward="exact"``), the program itself is

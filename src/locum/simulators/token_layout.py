@@ -68,7 +68,7 @@ def numbered(blocks: Iterable[Block], number: int) -> list[Block]:
     """Return the blocks of layer ``number`` in a stack of layers, with this number prepended to their
     names.
 
-    The block X is omitted, since the X of a layer is the result of the layer before.
+    The block X is omitted, since the X of each later layer is the result of the layer before.
     """
     return [replace(block, name=f"{number}: {block.name}") for block in blocks if block.name != "X"]
 

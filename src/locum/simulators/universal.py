@@ -63,17 +63,17 @@ class UniversalSimulator(LayerSimulator):
         stable: bool | None = None,
         base: float | None = None,
     ) -> None:
-        """Build U for an order; ``UniversalSimulator(n, d, d_v)`` is short for ``Order.of(n, d, d_v)``.
+        """Build U for an order.
 
         - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or the order of a given T,
-          ``T.order(n)``.
+          ``T.order(n)``. ``UniversalSimulator(n, d, d_v)`` uses ``Order.of(n, d, d_v)``.
         - ``recipe``: fetch, paper, tiled, width-1 or inverse. The recipe paper uses the paper's heads
           and layers. The recipe width-1 uses three heads in successive layers
           (``formula/width_one.py``). The recipe inverse is the alternative construction for
           non-singular A and V (``formula/inverse_recipe.py``).
         - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The
           default is true, except in the recipes paper and width-1, where scores above 709 overflow.
-        - ``base``: base of the softmax, by default e.
+        - ``base``: base of the softmax, by default e. With another base, the result differs from T(X).
         """
         if not isinstance(order, Order):
             order = Order.of(order, d, d_v)
@@ -120,8 +120,8 @@ class UniversalSimulator(LayerSimulator):
         """Compile U to the weights of a transformer, which do not depend on T.
 
         ``recipe`` is one of U's recipes, or ``native``, which uses a softmax head of the transformer as
-        the simulated softmax. ``options`` are the options of ``locum.compile``. By default,
-        feed-forwards are MLPs of ReLU units, which support numbers between −1 and 1, or in
+        the simulated softmax. ``options`` are options of ``locum.compile``. By default, feed-forwards
+        are MLPs of ReLU units, which support numbers between −1 and 1, or in
         ``ranges=(low, high)``. ``feed_forward="exact"`` uses symbolic feed-forwards, which are executed
         as instructions and support all numbers.
         """

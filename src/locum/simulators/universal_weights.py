@@ -65,11 +65,10 @@ def compile_simulator(
 
     ``decode`` reads the result from the output. If ``stable`` is true, the row maximum is subtracted
     from the scores before the exponential, which needs more heads and layers with hard attention.
-    Otherwise, exponentials of scores above 709 overflow. ``options`` are the options of
-    ``locum.compile``, such as ``attention``, ``feed_forward``, ``tolerance`` and ``dtype``. MLPs
-    support numbers between −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the
-    simulator's recipe. However, networks with MLPs use ``native`` instead of ``fetch`` if one softmax
-    head can compute T.
+    Otherwise, exponentials of large scores overflow. ``options`` are options of ``locum.compile``,
+    such as ``attention``, ``feed_forward``, ``tolerance`` and ``dtype``. MLPs support numbers between
+    −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the simulator's recipe. However,
+    networks with MLPs use ``native`` instead of ``fetch`` if one softmax head can compute T.
     """
     target = target_for(simulator.length, options)
     if recipe is None:
@@ -100,8 +99,9 @@ def compile_simulator(
 
 
 def target_for(length: int, options: Mapping[str, Any]) -> Target:
-    """Return the compilation target of U: real-valued tokens, within :data:`RANGES` if feed-forwards
-    are MLPs.
+    """Return the compilation target of U, with real-valued tokens.
+
+    If feed-forwards are MLPs, the numbers are within :data:`RANGES` by default.
     """
     target = Target.read(length=length, numeric=True, fixed=True, **options)
     unlimited = target.feed_forward == "exact" or options.get("ranges") is not None
@@ -212,6 +212,7 @@ def is_plain(order: Order) -> bool:
         and not attention.projection
         and attention.mask in (None, "causal")
         and not order.memory
+        and order.batch == 1
         and not order.residual
         and order.feed_forward is None
         and order.norm == "none"

@@ -23,8 +23,8 @@ from locum.torch.usage import GraphUsage, ProgramUsage
 
 #: The values of the symbols of a graph.
 Values = tuple[int, ...]
-#: Maximum numbers of steps of the first family of a graph and of all families. The maximum of each
-#: further family is twice as large, up to the second number.
+#: Maximum number of steps of the first family of a graph, and of any family. The maximum doubles with
+#: each further family, up to the second number.
 SHORTEST, LONGEST = 64, 1_024
 #: Minimum number of steps of a family. A family requires the translation of three programs.
 FEWEST = 8
@@ -39,9 +39,9 @@ class ProgramFamily:
     """Programs for values of shape symbols on a line, interpolated between the first and the last
     program.
 
-    The family contains the values after 0 to ``count`` steps from ``first``. :class:`NotLinearError` is
-    raised if the first and the last program differ in more than integers, or if interpolation does not
-    reproduce the program in the middle.
+    The family contains the values after 0 to ``count`` steps from ``first``. The constructor raises
+    :class:`NotLinearError` if the first and the last program differ in more than integers. The error is
+    also raised if interpolation does not reproduce the program in the middle.
     """
 
     def __init__(
@@ -206,8 +206,8 @@ class CompiledGraph:
     def _find_in_families(self, values: Values, recorded: tuple[str, ...]) -> Entry | None:
         """Return a program of a family, or None if no family contains these values.
 
-        For the fast executor, a new family is created when three successive new sets of values are at
-        equal distances on a line.
+        For the fast executor, a new family may be created when three successive new sets of values are
+        at equal distances on a line.
         """
         families = self._families.setdefault(recorded, [])
         for family, usage in families:

@@ -184,7 +184,7 @@ class _Substitution:
     def __call__(self, value: Any) -> Any:
         """Return a value with its symbols replaced by numbers.
 
-        A number or tensor with a symbol that depends on data is returned unchanged.
+        A number or tensor with a symbol whose value is unknown is returned unchanged.
         """
         if isinstance(value, _SYMBOLS):
             return self._evaluate(value)

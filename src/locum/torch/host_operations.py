@@ -22,7 +22,7 @@ from locum.torch.table import find_row
 
 _aten = torch.ops.aten
 
-#: Operations that read only the layout of their first argument.
+#: Operations whose random numbers depend on the layout of their first argument, but not on its values.
 _LAYOUT_ONLY = frozenset(
     (
         _aten.native_dropout,
@@ -38,7 +38,7 @@ _LAYOUT_ONLY = frozenset(
         _aten.random,
     )
 )
-#: Operations that read no tensor, or that read the values of tensors.
+#: The other random operations.
 _OTHERS = frozenset(
     (
         _aten.rand,
@@ -57,7 +57,7 @@ _OTHERS = frozenset(
 #: The operations whose random numbers the host draws.
 RANDOM = _LAYOUT_ONLY | _OTHERS
 _ORIGIN = ("nn_module_stack", "fwd_nn_module_stack", "stack_trace")
-#: Higher-order operations of activation checkpointing, with the index of the operation that they run.
+#: Higher-order operations of activation checkpointing, with the index of the argument that they run.
 _WITH_STATE = {
     "run_and_save_rng_state": 0,
     "run_with_rng_state": 1,
@@ -68,7 +68,7 @@ _WITH_STATE = {
 def drawn_operation(node: fx.Node) -> Any:
     """Return the random operation that a node executes, or None if the node draws no random numbers.
 
-    Activation checkpointing wraps such an operation: the forward graph saves the state of the
+    Activation checkpointing may wrap such an operation: the forward graph saves the state of the
     generator, and the backward graph draws the same numbers again.
     """
     target: Any = node.target
@@ -116,7 +116,7 @@ class _Separation:
         return ConcreteGraph(self.old.module, self.graph, self.values)
 
     def copy(self, node: fx.Node) -> Any:
-        """Copy a node into the new graph and return the new node."""
+        """Copy a node into the new graph and return the new node, or a tuple as in ``new``."""
         if node.op == "call_function":
             if node.target is operator.getitem:
                 source, place = cast(tuple[fx.Node, int], node.args)
@@ -233,7 +233,7 @@ OPERATIONS_BY_KIND = {
     "index_put index_select isin masked_scatter repeat roll scatter scatter_add searchsorted "
     "select_scatter slice_scatter stack take tril tril_indices triu triu_indices",
 }
-#: Packets of ATen operations that the host may run on integers, positions and shapes, besides views.
+#: Names of the ATen operations that the host may run on integers, positions and shapes, besides views.
 TABLE_OPERATIONS = frozenset(name for names in OPERATIONS_BY_KIND.values() for name in names.split())
 
 

@@ -8,9 +8,9 @@ overflows. In arithmetic, booleans are 0 and 1.
 
 Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
 The backend raises an error if a token exceeds 2⁵³ in magnitude. A run also raises an error if float64
-integers exceed 2⁵³ in elementwise arithmetic or in a result, or if an integer result is NaN or
-infinite. The fast executor computes some steps in int64. Such steps wrap around as in PyTorch, and
-their results may exceed 2⁵³ without an error.
+integers reach 2⁵³ in elementwise arithmetic or exceed 2⁵³ in a result. Sums that are rounded to 2⁵³ are
+not detected. Integer results that are NaN or infinite raise an error. The fast executor computes some
+steps in int64. Such steps wrap around as in PyTorch, and their results may exceed 2⁵³ without an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from locum.rasp.python import constant, family, where
 class Notes:
     """Conditions collected from the constructions of one program."""
 
-    #: S-ops whose value at position 0 is the number of violations, each with the text of the error.
+    #: S-ops that are 0 at position 0 for valid inputs, each with the text of the error.
     required: list[tuple[SOp, str]] = field(default_factory=list)
 
 
@@ -156,8 +156,8 @@ def compute(
 
     All operands are first converted to ``operand_dtype``. By default, this is the computing dtype of
     the result if ``dtype`` is float64 and the result is a float, and otherwise ``dtype``. A condition
-    requires that integer results do not exceed 2⁵³, unless the argument ``dtype`` is the dtype of the
-    result.
+    requires that integer results are below 2⁵³ in magnitude, unless the argument ``dtype`` is the dtype
+    of the result.
     """
     is_exact = dtype == out.dtype
     dtype = dtype or computing_type(out.dtype)
@@ -174,16 +174,17 @@ def compute(
 
 
 def require_exact(out: Layout, value: SOp) -> None:
-    """Require that finite integers do not exceed 2⁵³ in magnitude; otherwise a run raises an error.
+    """Require that finite integers are below 2⁵³ in magnitude; otherwise a run raises an error.
 
-    PyTorch does not define casts of NaN and infinities to integers. In Locum, the result of such a cast
-    is also NaN or infinite. A result of the graph that contains such a value raises an error.
+    NaN and infinities are not tested here. A result of the graph that contains such a value raises an
+    error.
     """
     if math.prod(out.shape):
-        is_large = (abs(value) > LARGEST_EXACT) & (abs(value) < math.inf)
+        # 2⁵³ itself may be a rounded 2⁵³ + 1.
+        is_large = (abs(value) >= LARGEST_EXACT) & (abs(value) < math.inf)
         wide = Layout(out.shape, out.strides).result(where(is_large, 1, 0))
         violations = reduce_sum(Layout((), ()), wide, range(len(out.shape))).sop
-        problem = f"expected integers up to 2⁵³ in magnitude, got larger ones of type {out.dtype}"
+        problem = f"expected integers below 2⁵³ in magnitude, got larger ones of type {out.dtype}"
         require(violations, problem)
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +113,10 @@ def observe(model: Any, *, on_u: bool = False) -> ObservedModel:
 
 
 class _LayeredModel(ObservedModel):
-    """A model with a list of layers, such as a transformers model."""
+    """A model whose layers are found in a module list, such as a transformers model.
+
+    Without such a list, the model has no residual streams.
+    """
 
     def __init__(self, model: Any, *, on_u: bool = False) -> None:
         super().__init__(model, on_u=on_u)
@@ -165,16 +168,7 @@ class _LayeredModel(ObservedModel):
         if not away <= _SAME.get(next(self.model.parameters()).dtype, 0.1):
             self.note(f"attention patterns are left out: eager attention differs by {away:.2g}")
             return {}
-        size = ids.shape[1]
-        maps = {
-            (layer, head): _array(pattern[:, head])
-            for layer, pattern in enumerate(found)
-            if pattern.ndim == 4 and tuple(pattern.shape[-2:]) == (size, size)
-            for head in range(pattern.shape[1])
-        }
-        if not maps:
-            self.note("attention patterns are left out: they are not [input, head, query, key]")
-        return maps
+        return self._maps(found, ids.shape[1])
 
     def _recorded(self, ids: Tensor) -> dict[tuple[int, int], Array]:
         """Return the attention patterns that the backend records while the model runs on U."""
@@ -191,13 +185,19 @@ class _LayeredModel(ObservedModel):
             for path, pattern in found.items()
             if not any(other.startswith(f"{path}.") or (not path and other) for other in found)
         }
-        size = ids.shape[1]
-        return {
+        return self._maps(list(inner.values()), ids.shape[1])
+
+    def _maps(self, found: Sequence[Tensor], size: int) -> dict[tuple[int, int], Array]:
+        """Return the attention patterns with the shape [input, head, query, key], by layer and head."""
+        maps = {
             (layer, head): _array(pattern[:, head])
-            for layer, pattern in enumerate(inner.values())
+            for layer, pattern in enumerate(found)
             if pattern.ndim == 4 and tuple(pattern.shape[-2:]) == (size, size)
             for head in range(pattern.shape[1])
         }
+        if found and not maps:
+            self.note("attention patterns are left out: they are not [input, head, query, key]")
+        return maps
 
     def changed(self, ids: Tensor, layer: int, change: Change) -> Array:
         if layer == 0:

@@ -209,6 +209,8 @@ def measure_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
         return math.inf
     if not (expected.is_floating_point() or expected.is_complex()):
         return 0.0 if torch.equal(expected, found) else math.inf
+    if expected.is_complex():
+        expected, found = (torch.view_as_real(part.resolve_conj()) for part in (expected, found))
     a, b = expected.detach().double(), found.detach().double()
     special = ~a.isfinite()
     if not torch.equal(special, ~b.isfinite()):

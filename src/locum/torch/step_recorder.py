@@ -2,9 +2,9 @@
 
 >>> import torch, locum.torch
 >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
->>> model.compile(backend="locum", fullgraph=True)  # doctest: +SKIP
+>>> compiled = torch.compile(model, backend="locum", fullgraph=True)
 >>> with locum.torch.record("1") as recorded:  # doctest: +SKIP
-...     y = model(torch.ones(1, 2))
+...     y = compiled(torch.ones(1, 2))
 >>> recorded["1"]["tanh"].shape  # doctest: +SKIP
 torch.Size([1, 2])
 """
@@ -170,12 +170,16 @@ def record(*modules: str) -> Iterator[Recorder]:
     ``with`` block.
 
     ``modules`` are paths of modules with shell-style wildcards, such as ``"*.self_attn"``. A path is
-    relative to the compiled module. The steps of a module are its ``output``, the results of its ATen
-    operations other than views (``addmm``, ``addmm_1``, …), and the parts that a construction names,
-    such as the ``pattern`` of attention. Steps that U computes are additional roots of the RASP
-    program, so they remain available when operations are fused. Only runs in the current thread are
-    recorded. A warning lists available modules if the graphs that ran contain no module with such a
-    path.
+    relative to the compiled module. The steps of a module are:
+
+    - the results of U that are used outside of the module, including results that are saved for a
+      backward graph (``output``, ``output_1``, …);
+    - the results of its ATen operations other than views (``addmm``, ``addmm_1``, …);
+    - the parts that a construction names, such as the ``pattern`` of attention.
+
+    Steps that U computes are additional roots of the RASP program, so they remain available when
+    operations are fused. Only runs in the current thread are recorded. A warning lists available
+    modules if the graphs that ran contain no module with such a path.
     """
     if not modules or not all(isinstance(pattern, str) for pattern in modules):
         raise InputError(
@@ -214,7 +218,8 @@ class StepCollector:
     def add_outputs(self, values: Mapping[fx.Node, Any]) -> None:
         """Add the results of U in a module that are used outside of it, as ``output``, ``output_1``, …
 
-        ``values`` are the results of the nodes that U computes.
+        Results that are saved for a backward graph are included. ``values`` are the results of the
+        nodes that U computes.
         """
         for node, value in values.items():
             for path in self._recorded_paths(node):

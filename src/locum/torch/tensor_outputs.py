@@ -209,7 +209,7 @@ class Outputs:
     def _find_source(self, tensor: Tensor) -> tuple[Source, Tensor]:
         """Return the source of a result, and the result as a view of this source.
 
-        If the result is a view of an input, the source is the input.
+        If the result is a view of tokens, the source is the node whose tokens it views.
         """
         feed = self._translation.find_feed(tensor)
         if feed is None:

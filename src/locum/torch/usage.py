@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
@@ -27,6 +27,8 @@ _lock = Lock()
 _graphs: weakref.WeakSet[GraphUsage] = weakref.WeakSet()
 #: The compiled objects that are currently being called.
 _callers: ContextVar[tuple[Any, ...]] = ContextVar("locum_callers", default=())
+#: Weak references to the compiled objects of one call, innermost first.
+Callers: TypeAlias = "tuple[weakref.ref[Any], ...]"
 _EVAL_FRAME = OptimizeContext.__init__.__code__.co_filename
 
 
@@ -60,7 +62,7 @@ class ProgramUsage:
         self.on_host = _count_operations(program.on_host)
         self.seconds_to_translate = program.seconds_to_translate
         self._program = weakref.ref(program)
-        self._counts: weakref.WeakKeyDictionary[Any, Count] = weakref.WeakKeyDictionary()
+        self._counts: dict[Callers, Count] = {}
         self._without_caller = Count()
 
     @property
@@ -80,21 +82,23 @@ class ProgramUsage:
         run = Count(1, seconds, *program.multiply_adds)
         with _lock:
             callers = () if self.kind == "backward" else _callers.get()
-            for caller in callers:
-                self._counts.setdefault(caller, Count()).add(run)
-            if not callers:
+            if callers:
+                find_entry(self._counts, callers).add(run)
+            else:
                 self._without_caller.add(run)
 
     def count(self, objects: Sequence[Any] | None) -> Count:
-        """Return the runs by the given compiled objects, or all runs if ``objects`` is None.
+        """Return the runs by the given compiled objects, or by all existing objects if ``objects`` is
+        None.
 
-        Runs without a compiled object, such as backward runs, are always included.
+        Each run counts once. Runs without a compiled object, such as backward runs, are always
+        included.
         """
         total = Count()
         with _lock:
             total.add(self._without_caller)
-            for caller, count in self._counts.items():
-                if is_among(caller, objects):
+            for callers, count in self._counts.items():
+                if is_any_among(callers, objects):
                     total.add(count)
         return total
 
@@ -107,7 +111,7 @@ class GraphUsage:
         #: Whether Dynamo compiles no further graph of the same function.
         self.is_last = is_last
         self.programs: list[ProgramUsage] = []
-        self._calls: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._calls: dict[Callers, Count] = {}
         self._calls_without_caller = 0
         with _lock:
             _graphs.add(self)
@@ -125,9 +129,9 @@ class GraphUsage:
         def call(*arguments: Any) -> Any:
             callers = find_callers()
             with _lock:
-                for caller in callers:
-                    self._calls[caller] = self._calls.get(caller, 0) + 1
-                if not callers:
+                if callers:
+                    find_entry(self._calls, callers).runs += 1
+                else:
                     self._calls_without_caller += 1
             token = _callers.set(callers)
             try:
@@ -138,11 +142,15 @@ class GraphUsage:
         return call
 
     def calls(self, objects: Sequence[Any] | None) -> int:
-        """Return the number of calls by the given compiled objects, or of all calls if ``objects`` is
-        None.
+        """Return the number of calls by the given compiled objects, or by all existing objects if
+        ``objects`` is None.
+
+        Each call counts once. Calls without a compiled object are included if ``objects`` is None.
         """
         with _lock:
-            counted = sum(n for caller, n in self._calls.items() if is_among(caller, objects))
+            counted = sum(
+                count.runs for callers, count in self._calls.items() if is_any_among(callers, objects)
+            )
         return counted + (self._calls_without_caller if objects is None else 0)
 
 
@@ -150,6 +158,28 @@ def list_graphs() -> list[GraphUsage]:
     """Return all graphs that are currently compiled, sorted by name."""
     with _lock:
         return sorted(_graphs, key=lambda graph: graph.name)
+
+
+def find_entry(counts: dict[Callers, Count], callers: Sequence[Any]) -> Count:
+    """Return the count for these compiled objects; a new count is 0.
+
+    If a count is added, counts for objects that no longer exist are removed.
+    """
+    key = tuple(map(weakref.ref, callers))
+    if key not in counts:
+        for other in [other for other in counts if not is_any_among(other, None)]:
+            del counts[other]
+        counts[key] = Count()
+    return counts[key]
+
+
+def is_any_among(callers: Callers, objects: Sequence[Any] | None) -> bool:
+    """Return whether one of the ``callers`` still exists and is one of ``objects``.
+
+    If ``objects`` is None, return whether one of the ``callers`` still exists.
+    """
+    alive = [caller for caller in (reference() for reference in callers) if caller is not None]
+    return any(is_among(caller, objects) for caller in alive)
 
 
 def is_among(caller: Any, objects: Sequence[Any] | None) -> bool:

@@ -1,8 +1,8 @@
 """Define the attention head of each kind as a formula on views of one sequence.
 
 The arguments of each function in ``HEADS`` include X, the input of the queries, and Y, the input of the
-keys (X itself, or a memory). ``of`` is a function from the name of a matrix of T to its view. Each of
-these functions returns the steps by name; the last step is the output of the head. In a family of
+keys. Y is X itself or a memory. ``of`` is a function from the name of a matrix of T to its view. Each
+of these functions returns the steps by name; the last step is the output of the head. In a family of
 heads, only the views depend on the head.
 """
 
@@ -39,8 +39,8 @@ Of = Callable[[str], Matrix]
 #: Intermediate results by name, in order.
 Steps = dict[str, Matrix]
 
-#: Recipes by which U computes products. "inverse" is the alternative construction
-#: (``inverse_recipe.py``); "width-1" has one head in each layer (``width_one.py``).
+#: Recipes of U. The first three compute products in different ways. "inverse" is the alternative
+#: construction (``inverse_recipe.py``), and "width-1" has one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
 #: The score of a hidden key. This score is never the row maximum, and its exponential after subtracting
@@ -100,15 +100,16 @@ class Style:
     def divides_last(self, order: AttentionOrder) -> bool:
         """Return whether the softmax is divided by its row sums after the product with the values.
 
-        This saves the layer that computes the sums, since the product can compute them. The division is
-        last only in the recipe fetch, without a stable shift, and if every row has a visible key.
+        This order saves the layer that computes the sums, since the product can compute them. The
+        result is true only for the recipe fetch without a stable shift, and for masks with which every
+        row has a visible key.
         """
         fits = self.recipe == "fetch" and not self.stable and self.divide_last
         return fits and order.mask in (None, "causal", "rows")
 
 
 def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return the steps of σ(X A Yᵀ) Y V (Theorem 1)."""
+    """Return the steps of σ(X A Yᵀ) Y V (Theorem 1), where σ is the softmax or hard attention."""
     mm = style.matmul
     projected = mm(X, of("A"))
     keys = style.transpose(Y)

@@ -4,8 +4,8 @@ The last attention layer receives Y = XAV, and the matrices of this layer depend
 
     σ(Y ((AV)ᵀV)⁻¹ Yᵀ) Y (AV)⁻¹V  =  σ(X A Xᵀ) X V,
 
-for square, non-singular A and V. The paper inverts matrices of order 3; Locum supports any order. A
-singular A or V raises an error (the matrix A of Figure 2 is singular).
+for square, non-singular A and V. The paper inverts matrices of order 3; Locum supports any order.
+Singular matrices are not supported (the matrix A of Figure 2 is singular).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.order import Order
 from locum.simulators.token_layout import Layout
 
-#: The blocks, in addition to X, of which each item of a batch has a separate copy.
+#: The masks of which each item of a batch has a separate copy.
 OF_EACH = ("mask", "attention_mask")
 #: Recipes that compute the attention head by another formula.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}

@@ -3,8 +3,8 @@
 A feed-forward scatters entries along the inner dimension, and one head then reads a row and a column
 together (``constructions/lines.py``). This head computes a product. XA and XV are computed as one
 product, since both have the rows of X on the left. On the right are the columns of A, followed by the
-columns of V. Each position reads one of these columns. The sums of the softmax use the same entries as
-the last product, and the division follows the product.
+columns of V. Each entry of XA or XV reads one of these columns. The sums of the softmax use the same
+entries as the last product, and the division follows the product.
 
 A head reads all values at a position. Matrices that one head reads together must therefore be at
 different positions: XA follows X, and XV follows the scores. A product is 0 outside its entries, so it
@@ -24,7 +24,10 @@ from locum.simulators.formula.head import Of, Steps, Style, mask_of
 
 
 def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return the steps of σ(X A Xᵀ) X V, computed by three heads in successive layers."""
+    """Return the steps of σ(X A Xᵀ) X V, computed by three heads in successive layers.
+
+    With the mask "rows", one more head reads the number of visible rows.
+    """
     if order.kind != "softmax" or order.pooling != "softmax":
         raise GraphError("the width-1 recipe is for softmax attention (kind and pooling softmax)")
     if order.bias or Y is not X:

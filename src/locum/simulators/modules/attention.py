@@ -4,8 +4,8 @@ Theorem on H heads).
 ``Attention(A, V)`` is the paper's T. ``Attention.from_projections`` converts W_Q, W_K and W_V, with a
 scale and with biases. Biases are represented exactly: with X̂ = [X, 1], they are an additional row of A
 and V, and an additional column of A. ``pooling`` is softmax or hard attention. *Unique* hard attention
-(GUHAT) returns the value at the leftmost maximum of the scores. *Average* hard attention (AHAT) returns
-the mean of the values at all maxima.
+(GUHAT) returns the value at the leftmost maximum of the scores. *Average* hard attention (GAHAT)
+returns the mean of the values at all maxima.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Attention(MaskedAttention):
 
 
 class MultiHeadAttention(AttentionModule):
-    """An attention layer with several heads, whose results are concatenated or summed.
+    """An attention layer with one or several heads, whose results are concatenated or summed.
 
     If ``W_O`` is given, the concatenation is multiplied by ``W_O``. If ``b_O`` is given, it is added.
 
@@ -185,8 +185,10 @@ class MultiHeadAttention(AttentionModule):
         *,
         combine: str = "concatenate",
     ) -> None:
-        """Create the attention from its heads; with ``combine="sum"``, the V of each head must include
-        its part of W_O.
+        """Create the attention from its heads.
+
+        ``W_O`` requires concatenated heads. With ``combine="sum"``, the V of each head can include a
+        part of W_O.
         """
         require_choice(combine, COMBINATIONS, "combine", error=GraphError)
         if not isinstance(heads, Sequence):
@@ -260,7 +262,7 @@ class MultiHeadAttention(AttentionModule):
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return the steps of each head, named with its number, followed by the combined output."""
+        """Return the steps of each head, named by :func:`numbered`, followed by the combined output."""
         by_name: dict[str, Numbers] = {}
         outputs = []
         for number, head in enumerate(self.heads):

@@ -245,8 +245,7 @@ class Performer(_Projected):
 
 
 def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
-    """Sample a matrix Ω for a :class:`Performer`, whose rows have the lengths of Gaussian random
-    vectors.
+    """Sample a matrix Ω for a :class:`Performer`; each row has the length of a Gaussian random vector.
 
     The rows of each group of ``width`` rows are orthogonal.
     """

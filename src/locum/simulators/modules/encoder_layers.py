@@ -136,7 +136,7 @@ class Layer(Module):
         them.
 
         With ``rms``, ``norms`` contains only the gains. The other arguments are described in
-        :class:`Encoder`.
+        :class:`Encoder` and :class:`DecoderLayer`.
         """
         require_choice(norm, NORMS, "norm", error=GraphError)
         self.attention = attention

@@ -94,9 +94,9 @@ class FactoredAttention(MaskedAttention):
         """Create the attention; ``scale`` multiplies the scores and is included in W_Q and b_Q.
 
         W_Q is a d×(heads·width) matrix. ``key_heads`` is the number of key–value heads if query heads
-        share them (grouped-query attention). ``rotary`` are the rotary position embeddings of queries
-        and keys. ``score_bias`` contains, for each head, a matrix that is added to the scores (relative
-        position bias).
+        share them (grouped-query attention). ``rotary`` contains the rotary position embeddings of
+        queries and keys. ``score_bias`` contains, for each head, a matrix that is added to the scores
+        (relative position bias).
         """
         if not math.isfinite(scale):
             raise InputError(f"scale: expected a finite number, got {scale!r}")
@@ -184,7 +184,7 @@ class FactoredAttention(MaskedAttention):
         return matrices | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return the steps of each head, named with its number, followed by the combined output."""
+        """Return the steps of each head, named by :func:`numbered`, followed by the combined output."""
         queries, keys = self.checked(X, memory)
         biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
         Q, K, V = (

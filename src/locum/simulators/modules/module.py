@@ -124,7 +124,7 @@ class Module(ABC):
         return None, None
 
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """Return a copy of the module with these masks, which its kind must support."""
+        """Return a module with the same matrices and with these masks, which its kind must support."""
         if mask is None and memory_mask is None:
             return self
         raise InputError(f"{type(self).__name__} does not support a mask")
@@ -188,7 +188,9 @@ class MaskedAttention(AttentionModule):
 
 
 def sizes(order: AttentionOrder) -> list[str]:
-    """Return texts such as ``d=4`` for d, d_v and every field whose value is not the default."""
+    """Return texts such as ``d=4`` for d, d_v and each optional field whose value is not the
+    default.
+    """
     sizes = [f"d={order.d}", f"d_v={order.d_v}"]
     for field in fields(order):
         value = getattr(order, field.name)

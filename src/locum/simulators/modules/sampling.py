@@ -20,8 +20,8 @@ from locum.simulators.token_layout import Block
 def random_module(order: Order, generator: np.random.Generator) -> Module:
     """Sample an attention or encoder layer T of this order.
 
-    T has no biases and no gates, and its norms are layer norms without gains, even if the order differs
-    in this respect.
+    T has no biases and no gates, and is not parallel. Its norms are layer norms without gains. Options
+    of the order that require other parts are ignored.
     """
 
     def draw(rows: int, columns: int) -> Numbers:

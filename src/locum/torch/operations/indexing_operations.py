@@ -574,8 +574,8 @@ def scatter_add(out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor)
 def index_add(
     out: Layout, a: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
 ) -> Tensor:
-    """Return a copy of the tensor in which ``alpha`` times the slices of the source are added to the
-    slices at the given indices of a dimension.
+    """Return a copy of the tensor in which slices of the source, multiplied by ``alpha``, are added to
+    the slices at the given indices of a dimension.
     """
     if alpha != 1:
         layout = Layout(source.shape, contiguous_strides(source.shape), source.dtype)

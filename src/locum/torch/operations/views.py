@@ -1,7 +1,7 @@
 """Define the constructions of views, copies, casts and new tensors such as ``zeros`` and ``arange``.
 
-A view reads the storage of its operand with other strides and needs no head. The copying variant of a
-view in ATen, such as ``permute_copy``, is registered with the view.
+A view reads the storage of its operand with other strides and needs no head. The copying variants of
+views in ATen, such as ``permute_copy``, use the same constructions.
 """
 
 from __future__ import annotations

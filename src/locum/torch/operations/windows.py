@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum, sum_along
@@ -28,6 +29,23 @@ from locum.torch.operations.reduction_operations import extreme, place
 from locum.torch.table import operation
 
 
+def _pooling(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that registers a construction of pooling in two and in three dimensions.
+
+    The first argument of the construction is the number of dimensions of a window. The number also
+    replaces ``{}`` in ``name``.
+    """
+
+    def register(construct: Callable[..., Any]) -> Callable[..., Any]:
+        for dims in (2, 3):
+            fixed = functools.partial(construct, dims)
+            fixed.__doc__ = construct.__doc__
+            operation("reductions", name.format(dims))(fixed)
+        return construct
+
+    return register
+
+
 def _each(value: Any, dims: int, default: Any = None) -> tuple[int, ...]:
     """Return ``value`` as a tuple with one number per dimension, or ``default`` if it is empty."""
     if isinstance(value, int):
@@ -47,8 +65,9 @@ def _batched_layout(out: Layout, dims: int) -> Layout:
     return Layout((1, *out.shape), (math.prod(out.shape), *out.strides), out.dtype)
 
 
-@operation("reductions", "avg_pool2d", "avg_pool3d")
+@_pooling("avg_pool{}d")
 def avg_pool(
+    dims: int,
     out: Layout,
     a: Tensor,
     kernel_size: Any,
@@ -61,7 +80,6 @@ def avg_pool(
     """Return the average of each pooling window, or its sum divided by ``divisor_override``."""
     if 0 in out.shape:
         return out.result(constant(0.0))
-    dims = _dims(out, kernel_size)
     kernel = _each(kernel_size, dims)
     step, first = _each(stride, dims, kernel), _each(padding, dims)
     layout = _batched_layout(out, dims)
@@ -78,13 +96,9 @@ def avg_pool(
     return out.rounded(average if is_float(out.dtype) else truncate(average))
 
 
-def _dims(out: Layout, kernel_size: Any) -> int:
-    """Return the number of dimensions of a pooling window."""
-    return len(kernel_size) if len(kernel_size) > 1 else len(out.shape) - 2
-
-
-@operation("reductions", "avg_pool2d_backward", "avg_pool3d_backward")
+@_pooling("avg_pool{}d_backward")
 def avg_pool_backward(
+    dims: int,
     out: Layout,
     gradient: Tensor,
     a: Tensor,
@@ -100,7 +114,6 @@ def avg_pool_backward(
     """
     if 0 in out.shape:
         return out.result(constant(0.0))
-    dims = _dims(out, kernel_size)
     kernel = _each(kernel_size, dims)
     step, first = _each(stride, dims, kernel), _each(padding, dims)
     layout = _batched_layout(out, dims)
@@ -118,8 +131,9 @@ def avg_pool_backward(
     return out.rounded(convolve_transposed(wide, windows_layout.rounded(share), ones, setting).sop)
 
 
-@operation("reductions", "max_pool2d_with_indices", "max_pool3d_with_indices")
+@_pooling("max_pool{}d_with_indices")
 def max_pool(
+    dims: int,
     out: Any,
     a: Tensor,
     kernel_size: Any,
@@ -133,7 +147,6 @@ def max_pool(
     """
     if 0 in out[0].shape:
         return out[0].result(constant(0.0)), out[1].result(constant(0))
-    dims = _dims(out[0], kernel_size)
     kernel = _each(kernel_size, dims)
     step, first = _each(stride, dims, kernel), _each(padding, dims)
     apart = _each(dilation, dims)
@@ -152,8 +165,9 @@ def max_pool(
     return out[0].result(greatest.sop), out[1].result(flat)
 
 
-@operation("reductions", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward")
+@_pooling("max_pool{}d_with_indices_backward")
 def max_pool_backward(
+    dims: int,
     out: Layout,
     gradient: Tensor,
     a: Tensor,
@@ -169,7 +183,6 @@ def max_pool_backward(
     """
     if 0 in out.shape:
         return out.result(constant(0.0))
-    dims = _dims(out, kernel_size)
     plane = math.prod(out.shape[-dims:])
     count = math.prod(gradient.shape[-dims:])
     flat = (math.prod(out.shape[:-dims]), count)
