@@ -55,7 +55,8 @@ class Lookup:
     values: Vector
     #: The largest absolute value of the code.
     reach: float
-    #: Whether several combinations of arguments have the same code in floating point.
+    #: Whether several combinations of arguments have the same code in floating point, or a code is not
+    #: finite.
     merged: bool
     dtype: str
     #: Whether the arguments may have errors.
