@@ -184,7 +184,7 @@ class FunctionBounds:
         return self.intervals.target.dtype
 
     def _is_right(self, interval: ErrorInterval) -> bool:
-        """Return whether the network computes exactly the number of dense execution."""
+        """Return whether the network certainly computes the same number as dense execution."""
         return not interval.unbounded and not interval.error.any()
 
     def _choice(self, condition: ErrorInterval, a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:

@@ -187,8 +187,8 @@ def schedule(root: Node, roles: Roles) -> Schedule:
 class _Levelling:
     """The assignment of heads to sublayers.
 
-    Heads are distributed about evenly, but heads of one selector usually share a sublayer if their times
-    allow this.
+    Heads are distributed about evenly, but heads of one selector usually share a sublayer if their
+    times allow this.
     """
 
     def __init__(self, windows: dict[Node, tuple[int, int]], roles: Roles) -> None:
@@ -206,8 +206,8 @@ class _Levelling:
         for time in range(first, last + 1, 2):
             if selector in self.crowd.get(time, ()):
                 return time
-        # Restrict the sublayer to the windows of other heads of the selector that are not placed yet, if
-        # possible.
+        # If possible, restrict the sublayer to the windows of other heads of the selector that are not
+        # placed yet.
         self.waiting[selector].remove(node)
         for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
             if max(first, begin) <= min(last, end):

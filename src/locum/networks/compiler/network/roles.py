@@ -145,8 +145,8 @@ class Roles:
     def delay(self, node: Node) -> int:
         """Return the number of sublayers after which the result of an s-op can be read.
 
-        The delay of a count starts at its head. The delay of a function starts at the attention sublayer
-        before its feed-forward.
+        The delay of a count starts at its head. The delay of a function starts at the attention
+        sublayer before its feed-forward.
         """
         return 1
 

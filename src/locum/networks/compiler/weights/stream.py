@@ -120,7 +120,7 @@ class Stream:
 
 
 def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
-    """Return whether the number read at the sink is exact for any order of summation."""
+    """Return whether the number read at the sink is certainly exact for any order of summation."""
     products = factors * held
     if dyadic(np.array([expected, bias, *factors, *held, *products]), dtype):
         return True
