@@ -1,7 +1,8 @@
 """Estimate the size of a network before it has weights, and compare it with the option ``limit``.
 
 Before hidden units are chosen, the number of hidden units of a table is estimated as the number of
-bends of its line. Each other gate counts as one unit. Afterwards, the numbers of hidden units are known.
+bends of its line. Each other gate counts as one unit. Afterwards, the numbers of hidden units are
+known.
 """
 
 from __future__ import annotations
