@@ -134,7 +134,7 @@ def _gate(unit: Unit) -> Gate:
     return unit.gate
 
 
-#: Ratio of the tolerance of heads to the tolerance of gates. Precise heads are cheap.
+#: Ratio of the tolerance of heads to the tolerance of gates. Precise heads need no more weights.
 _FOR_HEADS = 2.0**-8
 #: Maximum number of tolerances that one search tries.
 _ROUNDS = 14
@@ -400,7 +400,7 @@ class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
 
 
 def _is_hopeless(refusals: Sequence[_Unfit]) -> bool:
-    """Return whether smaller tolerances are not worth trying, given the previous failures.
+    """Return whether the search for a tolerance ends, given the previous failures.
 
     This is the case if the same error repeats, or if the number of segments increases. A smaller
     tolerance reduces the error of an argument, and therefore its range. If the gate nevertheless needs

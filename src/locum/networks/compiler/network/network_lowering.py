@@ -84,8 +84,8 @@ def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
     """Write a vector as constant + factor · v, and return v, the factor and the constant.
 
-    If the entries are integers with absolute values below 2⁴⁰, the entries of v are integers with
-    greatest common divisor 1, of which the first is 0. Otherwise, v is the given vector.
+    If all entries are integers with absolute values below 2⁴⁰, v contains integers with greatest common
+    divisor 1, and begins with 0. Otherwise, v is the given vector.
     """
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:

@@ -1,8 +1,8 @@
 """Determine the role of each s-op in the network.
 
-An s-op is a function of the position or of the token, a real-valued token, a linear combination, the
-output of a head, or a function computed by a feed-forward. Symbolic feed-forwards compute functions as
-instructions (:class:`Roles`). In networks of hidden units, every function is a gate
+An s-op can be a function of the position or of the token, a real-valued token, or a linear combination.
+Otherwise, it is the output of a head, or a feed-forward computes it. Symbolic feed-forwards compute
+functions as instructions (:class:`Roles`). In networks of hidden units, every function is a gate
 (``gate_roles.py``). Roles also determine which other s-ops an s-op reads, for scheduling and lowering.
 """
 

@@ -1,10 +1,10 @@
 """Determine which keys a selector may select, without running the program on an input.
 
 A selector of positions has a *pattern*, a boolean array [query, key]. For other selectors, the module
-determines which keys are excluded by their positions, whether at most one key is selected, and whether
-a query may select nothing. Values depend on patterns, since attention to one key moves a value
-unchanged, whereas attention to several keys computes a mean. Patterns also depend on values. Both are
-therefore computed on demand.
+determines which keys are excluded by their positions. It also determines whether at most one key is
+selected, and whether a query may select nothing. Values depend on patterns, since attention to one key
+moves a value unchanged, whereas attention to several keys computes a mean. Patterns also depend on
+values. Both are therefore computed on demand.
 """
 
 from __future__ import annotations
@@ -415,8 +415,8 @@ class Patterns:
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return the pattern [query, key] on inputs of one length.
 
-        Return None if the pattern may depend on more than position and length, if the inputs are too
-        long, or if the pattern is undefined on these inputs. In the last case, running the program on
+        Return None if the pattern may depend on other values than position and length, if the inputs
+        are too long, or if the pattern is undefined. In the last case, running the program on
         such an input raises an error.
         """
         if not self._of_positions_and_length(selector):

@@ -8,7 +8,8 @@ whose keys are one-hot positions.
 
 ``candidates.py`` defines the keys to copy. Positions may restrict each query to a few keys, as in the
 rows of a matrix. For a width, or for an aggregate of values that cannot be listed, a separate head then
-copies each of these keys, and the feed-forward also computes the mean. Otherwise, all keys are copied.
+copies each of these keys. The feed-forward computes the width or the mean. Otherwise, all keys are
+copied.
 """
 
 from __future__ import annotations

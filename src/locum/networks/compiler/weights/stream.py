@@ -76,9 +76,8 @@ class Stream:
     def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
         """Return a moved value as a sum of parts, each a column, a bias and a factor.
 
-        Usually, there is one part. If the values at the sink are so large that a small default would be
-        rounded away, every slot that is non-zero at the sink is read separately. The difference x − x
-        is then exactly 0.
+        Usually, there is one part. If large values at the sink would round away a small default, every
+        slot that is non-zero at the sink is read separately. The difference x − x is then exactly 0.
         """
         if value.share:
             return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
