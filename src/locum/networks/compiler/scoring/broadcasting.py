@@ -590,9 +590,9 @@ class _Broadcasting:
         return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
-        """Return, for each candidate, an s-op that is true if the candidate has the maximum score.
+        """Return, for each candidate, an s-op that is true if the candidate is one of the best.
 
-        Only the candidates that ``row`` selects are compared.
+        The best candidates have the maximum score of all candidates that ``row`` selects.
         """
         values = self.values.finite(score)
         if values is not None:

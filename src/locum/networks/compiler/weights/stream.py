@@ -172,9 +172,10 @@ def categories(root: Node, known: Known) -> dict[float, Atom] | None:
 
 
 def require_held(source: Node, plain: Node, known: Known) -> None:
-    """Raise CompileError if integer outputs would be rounded; ``plain`` is the rewritten program.
+    """Raise CompileError if a known possible output is an integer that would be rounded.
 
-    Integers that are only moved may be rounded, if their rounded values are different.
+    Integers that are only moved may be rounded, if their rounded values are different. ``plain`` is the
+    rewritten program.
     """
     vocabulary = known.target.vocabulary or ()
     moves = only_moves(source)
