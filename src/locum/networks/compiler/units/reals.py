@@ -27,7 +27,7 @@ from locum.networks.compiler.units.curves import CURVES
 from locum.networks.compiler.units.tables import rounded
 
 ZERO, ONE = constant(0), constant(1)
-#: A bound on the relative rounding error of means, for any number of keys.
+#: A bound on the relative rounding error of means in dense execution.
 _LAST_BITS = 1e-9
 #: Maximum sum of integers, so that different quotients are also different in floating point.
 _MAX_SUM = 2**30
