@@ -13,7 +13,7 @@ from locum.errors import CompileError
 from locum.interface.playground import weights_pane
 from locum.interface.playground.answer import answer
 from locum.networks import compiler
-from locum.networks.compiler.compile_advice import find_length
+from locum.networks.compiler.compile_advice import _tolerance, find_length
 from locum.networks.compiler.compile_limits import DEFAULTS, UNLIMITED, LimitExceededError
 from locum.networks.compiler.target import Target
 from tests.cli.commands import command_line
@@ -169,3 +169,10 @@ def test_the_playground_compiles_no_wide_network(
     assert reply["error"].startswith("the playground: expected at most 4 slots of the residual stream")
     assert reply["error"].endswith("try a shorter length or a smaller vocabulary, or `locum compile`")
     assert "limit" in answer(request | {"limit": None})["error"]
+
+
+@pytest.mark.parametrize("bound", [0.0021, 0.00985, 0.00995, 0.0995])
+def test_recommended_tolerances_are_rounded_up(bound: float) -> None:
+    asked = _tolerance(bound)
+    assert asked is not None
+    assert asked >= 1.01 * bound

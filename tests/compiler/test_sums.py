@@ -216,6 +216,13 @@ def test_sums_of_integers_far_from_zero() -> None:
     assert model([300_001, 300_000]) == [600_001] * 2
 
 
+@pytest.mark.parametrize("feed_forward", ["relu", "exact"])
+def test_sums_of_integers_beyond_floats_are_rejected(feed_forward: str) -> None:
+    total = locum.sum(locum.full, locum.tokens)
+    with pytest.raises(locum.CompileError):
+        locum.compile(total, length=2, vocabulary=[10**400, 1], feed_forward=feed_forward)
+
+
 def test_a_mean_of_real_numbers_that_is_compared_is_rejected() -> None:
     mean = locum.aggregate(locum.full, locum.tokens)
     with pytest.raises(locum.CompileError, match="real numbers that are compared"):

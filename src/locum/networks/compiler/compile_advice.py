@@ -113,8 +113,9 @@ def _tolerance(bound: float | None) -> float | None:
     """
     if bound is None or not 0 < bound <= _MAX_TOLERANCE:
         return None
-    digit = 10.0 ** math.floor(math.log10(bound))
-    return float(f"{math.ceil(bound * 1.01 / digit) * digit:.1g}")
+    least = 1.01 * bound
+    digit = 10.0 ** math.floor(math.log10(least))
+    return float(f"{math.ceil(least / digit) * digit:.1g}")
 
 
 def explain_means(

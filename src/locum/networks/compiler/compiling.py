@@ -110,9 +110,9 @@ def _place(layer: int, half: str) -> dict[str, Any]:
 
 
 def _plain(temperature: Temperature) -> dict[str, float | None]:
-    """Return the fields of a softmax temperature as plain numbers; infinities and NaN become None.
+    """Return the fields of a softmax temperature as numbers that JSON can represent.
 
-    JSON has neither.
+    Infinities and NaN become None.
     """
     return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
 
@@ -125,7 +125,7 @@ def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
     return counts
 
 
-#: Maximum error for which the compiler does not try a deeper network, with ``prefer="exact"`` and
+#: Maximum error for which the compiler does not try further networks, with ``prefer="exact"`` and
 #: without a tolerance.
 _QUIET = 1e-6
 
@@ -179,8 +179,9 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
     """Return the number of layers of the shallowest network of one kind, without creating weights.
 
     With ``prefer="small"``, this is a network with smaller forms (``smaller_form.py``) if there are
-    any, otherwise a network with tables. The compiled network has more layers if the error or the size
-    of this network is too large. The number may also differ if the compiler chooses the other kind.
+    any, otherwise a network with tables. The compiled network may have more layers if the error or the
+    size of this network is too large. The number may also differ if the compiler chooses the other
+    kind.
 
     >>> from locum import select, selector_width, tokens
     >>> alike = selector_width(select(tokens, tokens, "=="))
@@ -237,7 +238,7 @@ def make(
     names: Mapping[Node, str] | None = None,
     share_positions: bool = True,
 ) -> Made:
-    """Call all stages of the compiler.
+    """Call all stages of the compiler, and return the transformer and its trace.
 
     If the compilation fails, search for other options or another form of the program with which it
     succeeds. The raised error recommends them if some are found in time. With symbolic feed-forwards,
@@ -336,7 +337,8 @@ def _compiled(
 def _checks(gaps: Sequence[Node], source: str) -> tuple[str, ...]:
     """Return saved programs that have a value on an input if and only if all ``gaps`` have one.
 
-    Return only ``source``, the saved program itself, if it is not longer or if a gap has free families.
+    Return only ``source``, the saved program itself, if it is not longer than these programs or if a
+    gap has free families.
     """
     if any(node.free for node in gaps):
         return (source,)

@@ -227,7 +227,7 @@ def _check_examples(
     vocabulary: Sequence[Atom] | None,
     length: int,
 ) -> None:
-    """Raise CompileError if an example violates the condition or has no value under the condition.
+    """Raise CompileError if an example violates the condition or the condition is undefined for it.
 
     The error is also raised for an example that is empty or too long, or that contains unknown tokens.
     """

@@ -40,7 +40,9 @@ class Trace:
     heads: tuple[tuple[tuple[Node, ...], ...], ...]
 
     def held(self, slot: int, first: int, until: int) -> tuple[Node, ...]:
-        """Return the nodes that a slot holds after sublayer ``first`` and before sublayer ``until``."""
+        """Return the latest nodes written to a slot up to sublayer ``first``, and later ones before
+        sublayer ``until``.
+        """
         if slot >= len(self.slots):
             return ()
         earlier = [held for held in self.slots[slot] if held.first <= first]

@@ -1,9 +1,9 @@
 """Bound the error of a network, and choose hidden units and temperatures that meet the tolerance.
 
 A *gate* is a function that the hidden units of a feed-forward compute. :class:`Bounds` propagates
-errors through the whole network, for a common tolerance of all gates and heads. The compiler changes
-this tolerance until the bound meets the goal. The report contains the bound of the final network, with
-the actual errors of its parts.
+errors through the whole network for one tolerance, which determines the tolerances of gates and heads.
+The compiler tries several tolerances to meet the goal. The report contains the bound of the final
+network, with the errors of its parts.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _gate(unit: Unit) -> Gate:
     return unit.gate
 
 
-#: Ratio of the tolerance of heads to the tolerance of gates. Precise heads are cheap.
+#: Ratio of the tolerance of heads to the tolerance of gates. Precise heads need no more weights.
 _FOR_HEADS = 2.0**-8
 #: Maximum number of tolerances that one search tries.
 _ROUNDS = 14
@@ -238,8 +238,8 @@ class _Fitting:
     def fit(self) -> Fitted:
         """Return the fitted network.
 
-        If a tolerance is given, softmax heads may at first have small weights on unselected keys. If no
-        such network meets the tolerance, these weights are 0.
+        If a tolerance is given, softmax heads may have small weights on unselected keys. If no such
+        network meets the tolerance, heads whose weights on unselected keys are 0 are tried.
         """
         try:
             return self._fit()
@@ -400,7 +400,7 @@ class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
 
 
 def _is_hopeless(refusals: Sequence[_Unfit]) -> bool:
-    """Return whether a smaller tolerance cannot help, given the previous failures.
+    """Return whether the search for a tolerance ends, given the previous failures.
 
     This is the case if the same error repeats, or if the number of segments increases. A smaller
     tolerance reduces the error of an argument, and therefore its range. If the gate nevertheless needs

@@ -1,8 +1,8 @@
 """Bound the error of symbolic feed-forwards, whose arguments may have errors.
 
-Intervals and errors are propagated through every operation of an expression. If an operation is
-discontinuous, such as a comparison or a remainder, and its argument may have an error, the result may
-be any of its values. Tables over sources, counts and rounded sums ignore small errors.
+Intervals and errors are propagated through every operation of an expression. The result of a
+discontinuous operation, such as a comparison or a remainder, may be any of its values if an argument
+may have an error. Tables over sources, counts and rounded sums ignore small errors.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class FunctionBounds:
         return self.intervals.target.dtype
 
     def _is_right(self, interval: ErrorInterval) -> bool:
-        """Return whether the network computes exactly the number of dense execution."""
+        """Return whether the network certainly computes the same number as dense execution."""
         return not interval.unbounded and not interval.error.any()
 
     def _choice(self, condition: ErrorInterval, a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:

@@ -51,10 +51,10 @@ class Summands:
     #: The sum of the absolute values of these numbers, and the number of terms.
     size: float
     count: int
-    #: A power of two that divides all these numbers; 0 if there is none.
+    #: A power of two that divides all these numbers; 0 if none is known.
     grid: float
     #: A power of two that divides the value of the gate, before multiplication by the scale of the
-    #: slot.
+    #: slot; 0 if none is known.
     step: float
 
 
@@ -63,7 +63,7 @@ class SlotSum:
     """The sum of the outputs of all gates that write to one slot in one sublayer.
 
     The order of addition depends on the machine. If the numbers of one gate are not added exactly, the
-    outputs of all gates of the slot have rounding errors. The sum of these errors is proportional to
+    outputs of all gates of the slot have rounding errors. The bound on these errors is proportional to
     the sum of the absolute values of all numbers.
     """
 
@@ -72,13 +72,13 @@ class SlotSum:
 
     @property
     def exact(self) -> bool:
-        """Whether the sum is computed without rounding."""
+        """Whether the sum is certainly computed without rounding."""
         size = sum(part.size for part in self.writers)
         return sums_exactly(size, min(part.grid for part in self.writers), self.dtype)
 
     @property
     def terms(self) -> int:
-        """Number of terms of the sum."""
+        """Maximum number of terms of the sum, including one constant for each gate."""
         return sum(part.count for part in self.writers) + len(self.writers)
 
 
@@ -145,7 +145,7 @@ class GateBounds:
     def summands(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, scale: float
     ) -> Summands:
-        """Return the sizes of the numbers that the units of a gate add to a slot, times ``scale``."""
+        """Return bounds on the numbers that the units of a gate add to a slot with a scale."""
         size = abs(scale) * (hidden.weight + abs(hidden.constant))
         rounded = Summands(size, hidden.terms, 0.0, 0.0)
         dtype = self.intervals.target.dtype

@@ -83,7 +83,7 @@ class SinkBounds:
         carried = self._carried(coefficients)
         if carried:
             return carried + self._rounding(coefficients, value.form, abs(value.at_sink))
-        # ``Stream.moved`` reads each slot separately, and subtracts it from itself.
+        # If necessary, ``Stream.moved`` reads each slot separately, and subtracts it from itself.
         return representation_error(np.array([value.at_sink]), self.dtype)
 
     def move(self, heads: Iterable[Head], largest_keys: Mapping[Head, Sequence[float]]) -> None:

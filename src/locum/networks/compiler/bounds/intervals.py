@@ -1,9 +1,9 @@
 """Represent bounds of signals: their range, and the error of the number in the network.
 
-All bounds are vectors with one entry per position. If a signal is not needed at a position (for example
-outside of a matrix), the network nevertheless computes a number there. At these positions, ``low`` and
-``high`` bound this number, and the error is 0. :class:`ErrorIntervals` contains the bounds of all
-signals so far, and computes bounds of forms.
+Ranges and errors are vectors with one entry per position. If a signal is not needed at a position (for
+example outside of a matrix), the network nevertheless computes a number there. At these positions,
+``low`` and ``high`` bound this number, and the error is 0. :class:`ErrorIntervals` contains the bounds
+of all signals so far, and computes bounds of forms.
 
 The error is the difference from dense execution, which also rounds. An operation whose results may
 differ therefore counts as two roundings: one in the type of the network and one in float64.
@@ -67,12 +67,12 @@ class ErrorInterval:
 
     @property
     def largest(self) -> Vector:
-        """The largest absolute value of the number in the network."""
+        """An upper bound on the absolute value of the number in the network."""
         return np.maximum(np.abs(self.net_low), np.abs(self.net_high))
 
     @property
     def net_low(self) -> Vector:
-        """The smallest possible number in the network."""
+        """A lower bound on the number in the network."""
         below = self.low - self.error
         if self.relative is None:
             return below
@@ -82,7 +82,7 @@ class ErrorInterval:
 
     @property
     def net_high(self) -> Vector:
-        """The largest possible number in the network."""
+        """An upper bound on the number in the network."""
         return self.high + self.error
 
     def argument(self, where: Mask) -> Argument:

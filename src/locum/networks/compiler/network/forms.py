@@ -43,8 +43,8 @@ class Form:
 
     terms: Mapping[Signal, float] = field(default_factory=dict)
     constant: float = 0.0
-    #: Absolute coefficients and constant before cancellation, if terms cancelled. The rounding errors
-    #: of dense execution are proportional to them.
+    #: Absolute coefficients and constant before cancellation, if terms cancelled. Bounds on rounding
+    #: errors are proportional to them.
     gross: tuple[Mapping[Signal, float], float] | None = None
     #: The finest grid of the constants that dense execution adds, before any multiplication.
     finest: float = math.inf
@@ -131,7 +131,7 @@ def lowest_bits(numbers: Vector) -> Vector:
 
 
 def sums_exactly(weight: float, step: float, dtype: str) -> bool:
-    """Return whether a sum of multiples of ``step`` is computed without rounding in type ``dtype``.
+    """Return whether a sum of multiples of ``step`` is certainly exact in type ``dtype``.
 
     ``weight`` is the sum of the absolute values of the terms.
     """
@@ -252,7 +252,7 @@ class Snap(_OfOneForm):
 
     The gate computes (x + C) − C for a large C. Mathematically, this is x, but floating-point
     numbers as large as C cannot represent the error. Counts can thus be keys of hard attention, whose
-    ties must be exact. Tables can thus be looked up by a number on a grid without rounding.
+    ties must be exact. Numbers on a grid can be arguments of tables whose units add without rounding.
     """
 
     x: Form

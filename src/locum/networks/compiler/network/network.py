@@ -187,7 +187,8 @@ def schedule(root: Node, roles: Roles) -> Schedule:
 class _Levelling:
     """The assignment of heads to sublayers.
 
-    Heads are distributed about evenly, but equal heads share a sublayer if their times allow this.
+    Heads are distributed about evenly, but heads of one selector usually share a sublayer if their
+    times allow this.
     """
 
     def __init__(self, windows: dict[Node, tuple[int, int]], roles: Roles) -> None:
@@ -205,7 +206,8 @@ class _Levelling:
         for time in range(first, last + 1, 2):
             if selector in self.crowd.get(time, ()):
                 return time
-        # Restrict the sublayer to the windows of equal heads that are not placed yet, if possible.
+        # If possible, restrict the sublayer to the windows of other heads of the selector that are not
+        # placed yet.
         self.waiting[selector].remove(node)
         for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
             if max(first, begin) <= min(last, end):
@@ -297,7 +299,7 @@ class Group:
     """Signals that share a slot; each signal is multiplied by a scale when it is written."""
 
     signals: dict[Signal, float]
-    #: The first sublayer that writes the slot, and the last sublayer that reads it.
+    #: The first sublayer that writes one of the signals, and the last sublayer that reads one of them.
     first: int
     last: int
     slot: int = -1

@@ -82,10 +82,10 @@ def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
 
 
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
-    """Write a vector as constant + factor · vector, and return the new vector, factor and constant.
+    """Write a vector as constant + factor · v, and return v, the factor and the constant.
 
-    A vector of integers below 2⁴⁰ becomes a vector of integers that begins with 0, without a common
-    divisor. Other vectors are returned unchanged.
+    If all entries are integers with absolute values below 2⁴⁰, v contains integers with greatest common
+    divisor 1, and begins with 0. Otherwise, v is the given vector.
     """
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:
@@ -186,7 +186,7 @@ class Lowered:
     network: Network
     roles: Roles
     schedule: Schedule
-    #: Counts that are computed by a head that also attends to the sink.
+    #: S-ops with the role COUNT whose heads also attend to the sink.
     counted_with_sink: frozenset[Node]
     #: Tokens for which some s-op is undefined, with the reason.
     undefined: tuple[tuple[Atom, str], ...]
@@ -208,7 +208,7 @@ def lower(
     *,
     share_positions: bool = True,
 ) -> Lowered:
-    """Return the network of a scheduled program.
+    """Return the network of a scheduled program, with the s-ops that its parts represent.
 
     Without ``share_positions``, different functions of the position use different columns of the
     position embeddings. Programs that differ only in functions of the position then usually have the
@@ -279,7 +279,8 @@ class _Lowering:
     def holds(self) -> dict[Signal, Node]:
         """Return the s-op that each signal of a head, a unit or a real-valued token represents.
 
-        An attention weight represents the count that is computed from this weight.
+        An attention weight represents the count that is computed from this weight. Results that a later
+        feed-forward rounds are omitted.
         """
         shares = {signal: self.roles.counted(node) for node, signal in self._shares.items()}
         return {signal: node for node, signal in self._signals.items()} | shares
@@ -458,7 +459,8 @@ class _Lowering:
     def _default(self, node: Node) -> float:
         """Return the number that an aggregate reads at the sink.
 
-        This number encodes the default of the aggregate, or 0 if its selector is never empty.
+        If the selector may be empty, the number encodes the default of the aggregate. Otherwise, the
+        number is 0.
         """
         default = node.default
         if not self.known.selectors.may_be_empty(node.inputs[0]):

@@ -1,8 +1,8 @@
 """Determine the role of each s-op in the network.
 
-An s-op is a function of the position or of the token, a real-valued token, a linear combination, the
-output of a head, or a function computed by a feed-forward. Symbolic feed-forwards compute functions as
-instructions (:class:`Roles`). In networks of hidden units, every function is a gate
+An s-op can be a function of the position or of the token, a real-valued token, or a linear combination.
+Otherwise, it is the output of a head, or a feed-forward computes it. Symbolic feed-forwards compute
+functions as instructions (:class:`Roles`). In networks of hidden units, every function is a gate
 (``gate_roles.py``). Roles also determine which other s-ops an s-op reads, for scheduling and lowering.
 """
 
@@ -34,8 +34,8 @@ class Role(Enum):
     POSITION = "known from the position: a column of W_pos"
     TOKEN = "known from the token: a column of W_E"
     NUMBER = "the real-valued token itself"
-    LINEAR = "a linear combination of others: free"
-    AGGREGATE = "moved by a head"
+    LINEAR = "a linear combination of other s-ops, which needs no layer"
+    AGGREGATE = "moved or averaged by a head"
     COUNT = "counted by a head: a width, or the length; for units, the share of attention of one key"
     FUNCTION = "computed by a feed-forward"
     TABLE = "looked up by a feed-forward, by its sources"
@@ -46,7 +46,8 @@ class Roles:
     """The role of each s-op in a network with symbolic feed-forwards."""
 
     known: Known
-    #: S-ops that are looked up by their sources, since their inputs may have errors in the network.
+    #: S-ops that are looked up by their sources, since they or their inputs may have errors in the
+    #: network.
     tabled: frozenset[Node] = frozenset()
     #: Discontinuous s-ops that cannot be looked up, so that their value may depend on rounding.
     rounded: tuple[Node, ...] = ()
@@ -124,7 +125,7 @@ class Roles:
         return compares and any(self._beyond(i, limit) for i in node.inputs)
 
     def _beyond(self, node: Node, limit: int) -> bool:
-        """Return whether an s-op may be an integer above ``limit``, where floats skip integers."""
+        """Return whether the absolute value of an integer s-op may exceed ``limit``."""
         integers = self.values.integers(node)
         return integers is not None and integers.largest > limit
 
@@ -144,7 +145,8 @@ class Roles:
     def delay(self, node: Node) -> int:
         """Return the number of sublayers after which the result of an s-op can be read.
 
-        The delay of a count starts at its head, and the delay of a function at its last input.
+        The delay of a count starts at its head. The delay of a function starts at the attention
+        sublayer before its feed-forward.
         """
         return 1
 
@@ -222,9 +224,9 @@ class Roles:
 def exact_roles(root: Node, known: Known) -> Roles:
     """Return the roles of a program's s-ops with symbolic feed-forwards.
 
-    If a discontinuous s-op reads a number that may have an error (``exactness.py``), it becomes a table
+    A discontinuous s-op that reads a number with a possible error (``exactness.py``) becomes a table
     over its sources, if there is such a table. S-ops with possible errors whose values heads move to
-    such a source also become tables.
+    such a source also become tables if possible. ``round`` of a sum of integers needs no table.
     """
     exactness = Exactness(known.target, known.values, known.selectors)
     tabled: set[Node] = set()
@@ -270,7 +272,7 @@ def _has_sources(node: Node, known: Known) -> bool:
 def _reachable(root: Node, known: Known) -> Iterator[Node]:
     """Yield the s-ops of the program and of the scores of its selectors.
 
-    Scores of aggregates that are tables over position and length are omitted.
+    Unless ``fold=False``, scores of aggregates that depend only on position and length are omitted.
     """
     seen, stack = {root}, [root]
     while stack:

@@ -91,7 +91,9 @@ def sums_of_subsets(values: Sequence[Atom], most: int) -> list[int]:
     >>> sums_of_subsets([0, 5], 3), sums_of_subsets([-1, 1], 2)
     ([0, 5, 10, 15], [-2, -1, 0, 1, 2])
     """
-    if any(isinstance(value, str) or not float(value).is_integer() for value in values):
+    if any(isinstance(value, str) for value in values):
+        raise Unlisted
+    if any(isinstance(value, float) and not value.is_integer() for value in values):
         raise Unlisted
     integers = {int(value) for value in values if not isinstance(value, str)}
     if max(map(abs, integers)) * most > LARGEST_EXACT:

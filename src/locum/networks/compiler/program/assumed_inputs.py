@@ -66,8 +66,9 @@ class AssumedInputs:
     def possible(self) -> NDArray[np.bool_] | None:
         """Whether each token can occur at each position, for each length of the input.
 
-        The shape is [token, position, length − shortest]. The value is None without a condition on a
-        vocabulary, or if the array would be too large. Some impossible tokens may count as possible.
+        The shape is [token, position, length − shortest]. The value is None without conditions or
+        without a vocabulary, or if the array would be too large. Some impossible tokens may count as
+        possible.
         """
         target, automata = self._target, self._automata
         if not self or target.vocabulary is None:

@@ -1,10 +1,10 @@
-"""Find s-ops that may be undefined on some input, and s-ops that are not causal.
+"""Find s-ops and selectors that may be undefined on some input, and check that programs are causal.
 
 Dense execution raises an error if an s-op is undefined. Heads and hidden units always compute a number,
 and constant parts are evaluated before there is an input, so the network needs explicit checks.
 
-The s-ops that are found may include s-ops that are always defined. With a vocabulary, all other s-ops
-are defined on all inputs for which the network is compiled.
+The result may include s-ops that are always defined. With a vocabulary, all other s-ops are defined on
+all inputs for which the network is compiled.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Definedness:
         return types | {float} if moved and str not in types else types
 
     def _may_overflow(self, node: Node) -> bool:
-        """Return whether a sum or product reads integers beyond the range of floats.
+        """Return whether a sum, difference or product reads integers beyond the range of floats.
 
         If the other number is a float, the result is undefined.
         """
@@ -176,7 +176,7 @@ def require_causal(root: Node, patterns: Patterns) -> None:
 
 
 def _reader_of_length(root: Node) -> str:
-    """Return the text of the selector that reads the length, or otherwise of the s-op that reads it."""
+    """Return the text of a selector that reads the length, or otherwise of an s-op that reads it."""
     readers = [node for node in postorder(root) if any(i.op == "length" for i in node.inputs)]
     selectors = [
         node

@@ -4,14 +4,14 @@ A network adds in another order than dense execution, uses other implementations
 use float32. Computed values may therefore differ in their last bits. This matters for discontinuous
 functions: comparisons, remainders and tables. For each s-op, the module determines two properties:
 
-- An s-op is *exact* if its values are multiples of a power of two and not too large, so that the type
-  of the network represents them exactly. Examples are small integers, booleans and halves.
+- An s-op is *exact* if its values are small multiples of a power of two, which the type of the network
+  represents exactly. Examples are small integers, booleans and halves.
 - An s-op is *faithful* if the network contains the value of dense execution, rounded to the type of the
   network. Examples are exact s-ops, and embedded numbers that heads move unchanged.
 
 With symbolic feed-forwards, a discontinuous function of an s-op with neither property is looked up by
-its sources (``roles.py``), if there is a table over its sources. In float32, the same applies to an
-s-op that is faithful but not exact.
+its sources if possible (``roles.py``). In float32, the same applies to an s-op that is faithful but not
+exact.
 """
 
 from __future__ import annotations

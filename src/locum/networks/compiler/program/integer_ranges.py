@@ -36,7 +36,7 @@ class Range(NamedTuple):
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
-#: Integers from this number on count as infinite, since no float type distinguishes adjacent ones.
+#: Integers from this number on count as infinite, since float64 cannot represent all of them.
 _ENDLESS = 2.0**64
 
 _BOOLEAN = Range(0, 1)

@@ -110,8 +110,8 @@ def normalise(
     """Expand every ``sum_over`` of a program, and write casts of real-valued tokens as arithmetic.
 
     ``numeric`` means that tokens are real numbers. With ``real_sums``, a ``locum.sum`` that may add
-    real numbers becomes a plain sum, without the rounding that it applies to integers. Replacements are
-    recorded in ``origins``.
+    real numbers becomes a product of count and mean, without the rounding of integer sums.
+    Replacements are recorded in ``origins``.
     """
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
@@ -259,7 +259,7 @@ def specialise(
 
 
 class _Specialisation:
-    """The known values of each node, and the positions at which each node is needed."""
+    """A program for inputs with some constant tokens, and the positions at which each node is known."""
 
     def __init__(self, root: Node, length: int, known: Mapping[int, float]) -> None:
         self.root, self.length = root, length

@@ -1,10 +1,10 @@
 """Determine which keys a selector may select, without running the program on an input.
 
 A selector of positions has a *pattern*, a boolean array [query, key]. For other selectors, the module
-determines which keys are excluded by their positions, whether at most one key is selected, and whether
-a query may select nothing. Values depend on patterns, since attention to one key moves a value
-unchanged, whereas attention to several keys computes a mean. Patterns also depend on values. Both are
-therefore computed on demand.
+determines which keys are excluded by their positions. It also determines whether at most one key is
+selected, and whether a query may select nothing. Values depend on patterns, since attention to one key
+moves a value unchanged, whereas attention to several keys computes a mean. Patterns also depend on
+values. Both are therefore computed on demand.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Patterns:
     def _token_counts(self, condition: Node) -> tuple[int, int]:
         """Return bounds on the number of keys that satisfy a condition on the tokens of the keys.
 
-        For other conditions, the bounds are 0 and the maximum length of an input.
+        If no bounds are known, return 0 and the maximum length of an input.
         """
         parts = selectors_of(condition)
         unknown = 0, self.target.longest
@@ -278,7 +278,8 @@ class Patterns:
     def _is_rank(self, node: Node) -> bool:
         """Return whether an s-op is known to be the rank of the position in a total order.
 
-        It counts the positions before or after the position, with or without the position itself.
+        The rank is the number of positions before or after the position, with or without the position
+        itself.
         """
         if node.op == "selector_width":
             return self._is_total_order(node.inputs[0])
@@ -313,7 +314,7 @@ class Patterns:
         )
 
     def _is_whole(self, node: Node) -> bool:
-        """Return whether an s-op and its inputs are certainly integers or booleans of at most 2⁵³."""
+        """Return whether an s-op and its inputs are certainly integers up to ±2⁵³ or booleans."""
         ranges = [self.values.integers(part) for part in (node, *node.inputs)]
         return all(part is not None and part.largest <= LARGEST_EXACT for part in ranges)
 
@@ -414,8 +415,8 @@ class Patterns:
     def at_length(self, selector: Node, length: int) -> Pattern | None:
         """Return the pattern [query, key] on inputs of one length.
 
-        Return None if the pattern may depend on more than position and length, if the inputs are too
-        long, or if the pattern is undefined on these inputs. In the last case, running the program on
+        Return None if the pattern may depend on other values than position and length, if the inputs
+        are too long, or if the pattern is undefined. In the last case, running the program on
         such an input raises an error.
         """
         if not self._of_positions_and_length(selector):

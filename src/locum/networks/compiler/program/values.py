@@ -341,7 +341,7 @@ class Values:
         if sources <= {"indices", "length"}:
             return MAX_POSITIONS
         attended = any(not isinstance(source, str) for source in sources)
-        # A table cannot be indexed by strings, so the s-op can be looked up only by its sources.
+        # A table cannot be indexed by strings or inexact integers, only by the sources of the s-op.
         by_sources = node.op == "lookup" and inputs[0].largest_whole > EXACT_WHOLE[self.target.dtype]
         boolean = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
         return MAX_BOOLEANS if attended and boolean else MAX_COMBINATIONS

@@ -8,7 +8,8 @@ whose keys are one-hot positions.
 
 ``candidates.py`` defines the keys to copy. Positions may restrict each query to a few keys, as in the
 rows of a matrix. For a width, or for an aggregate of values that cannot be listed, a separate head then
-copies each of these keys, and the feed-forward also computes the mean. Otherwise, all keys are copied.
+copies each of these keys. The feed-forward computes the width or the mean. Otherwise, all keys are
+copied.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Known:
     selectors: Selectors
     #: The number that encodes each string.
     codes: Codes
-    #: With ``fold=False``: s-ops that heads and units compute although embeddings could contain them.
+    #: With ``fold=False``: s-ops that heads and units compute, although they depend only on the token,
+    #: or only on position and length.
     kept: frozenset[Node] = frozenset()
 
     @classmethod
@@ -316,8 +318,8 @@ class _Broadcasting:
     def counted(self, node: Node) -> Node | None:
         """Return a sum of few different integers as a weighted sum of counts; None for other s-ops.
 
-        A head counts the keys with each value except one. The values must be embedded, since keys must
-        be exact.
+        Heads count the keys with each value except one. The values must depend only on the token or
+        only on the position, since keys must be exact.
         """
         found = self.values.sum_of_keys(node) if node.op in ("multiply", "round") else None
         if found is None or not self._at_once(found.values):
@@ -349,7 +351,7 @@ class _Broadcasting:
         return _total(weighted) if weighted else constant(kind(0))
 
     def keep_integer_sum(self, old: Node, new: Node) -> None:
-        """Record that the s-op ``new`` is a sum of integers if it replaces such a sum, ``old``."""
+        """Record that ``new`` is a sum of integers if it has no table and ``old`` is such a sum."""
         values = self.values.finite(old) if self.values.is_integer_sum(old) else None
         if values is not None and self.values.table(new) is None:
             self.known = self.known.knowing(values={new: values})
@@ -375,7 +377,7 @@ class _Broadcasting:
     def _split_at_once(self, selector: Node) -> list[tuple[Node, int]] | None:
         """Return the parts of a width if one head in the first layer can count them.
 
-        Parts that are functions of position and length need no head. Return None if the head can count
+        Parts that are functions of position and length need no head. Return None if one head can count
         the whole width in the first layer, or if splitting does not help.
         """
         parts = None if self._is_early(selector) else split(selector, self.values)
@@ -427,7 +429,7 @@ class _Broadcasting:
         """Return the width of a selector as the sum of the signed widths of its parts."""
         count: Node | None = None
         # Functions of the position are added after the widths of heads, and parts are subtracted last.
-        # Of a width, a head computes only 1 / (width + 1).
+        # A head does not compute a width, but only 1 / (width + 1).
         for part, sign in sorted(parts, key=lambda part: self._comes_last(*part)):
             counted = self.attention(build("selector_width", part))
             if count is None:
@@ -588,9 +590,9 @@ class _Broadcasting:
         return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
-        """Return, for each candidate, an s-op that is true if the candidate has the maximum score.
+        """Return, for each candidate, an s-op that is true if the candidate is one of the best.
 
-        Only the candidates that ``row`` selects are compared.
+        The best candidates have the maximum score of all candidates that ``row`` selects.
         """
         values = self.values.finite(score)
         if values is not None:

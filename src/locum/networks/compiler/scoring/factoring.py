@@ -2,7 +2,8 @@
 
 A predicate such as ``k[0] == q[0] and k[1] <= q[1]`` compares keys and queries that are functions of
 two s-ops. As a single condition, the predicate may have one class for every pair of values. As two
-conditions, it has only the classes of each part, and each part is available as soon as its s-op.
+conditions, it has only the classes of each part. Each part can be used as soon as its s-ops are
+available.
 
 The conditions are the projections of the pattern to each pair of an s-op of the query and an s-op of
 the key. A pattern is a conjunction of conditions on such pairs if and only if it is the conjunction of
@@ -108,8 +109,8 @@ class _Side:
     def of(cls, table: ValueTable, values: Values) -> _Side | None:
         """Return the tuples of a table, or None if the table is not suitable.
 
-        The table must not be constant or always undefined, and values of a source must not be equal,
-        such as 1 and True.
+        The table must not be constant or always undefined. No two values of a source may be equal, such
+        as 1 and True.
         """
         domains = [values.domain(source) for source in table.sources]
         if any(len(set(domain)) < len(domain) for domain in domains):  # 1 and True are equal keys

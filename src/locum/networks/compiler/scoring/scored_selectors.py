@@ -258,7 +258,10 @@ class Selectors(Patterns):
         return (left, right) if embedded and self._is_whole(right) else (key, query)
 
     def classes(self, condition: Node) -> Classes | None:
-        """Return the classes of a comparison, or None if the compared s-ops have too many values."""
+        """Return the classes of a comparison.
+
+        Return None if the values of the compared s-ops cannot be listed, or are too many.
+        """
         if condition not in self._classes:
             key, query = condition.inputs
             keys, queries = self.values.finite(key), self.values.finite(query)
@@ -437,7 +440,7 @@ class Selectors(Patterns):
             raise Unscored
 
     def _is_exact(self, scores: Scores) -> bool:
-        """Return whether the network's type represents all scores, which are integers, exactly."""
+        """Return whether the network's type certainly represents all (integer) scores exactly."""
         total = 0.0
         for query, key in scores.pairs:
             total += self._largest(query) * self._largest(key)

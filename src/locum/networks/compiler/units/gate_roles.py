@@ -56,8 +56,8 @@ def _is_short(by_sources: Lookup) -> bool:
     return by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST
 
 
-#: Maximum number of steps of the table of a square over several sources. Larger squares are looked up
-#: by the number that is squared.
+#: Maximum number of steps of the table of a square over several sources, unless they are position and
+#: length. Other squares are looked up by the number that is squared.
 _MAX_SQUARE = 256
 
 
@@ -241,8 +241,9 @@ class GateRoles(Roles):
     def delay(self, node: Node) -> int:
         """Return the number of sublayers after which the result of an s-op can be read.
 
-        The delay of a share of attention starts at its head and is 0. The delay of a gate starts at its
-        last input, and is 3 for a gate with a rounding layer and otherwise 1.
+        The delay of a share of attention starts at its head and is 0. The delay of a gate starts at the
+        attention sublayer before its feed-forward. This delay is 3 for a gate with a rounding layer and
+        otherwise 1.
         """
         if self.of(node) is Role.COUNT:
             return 0
@@ -432,7 +433,7 @@ class GateRoles(Roles):
     def _sum(self, node: Node, by_sources: Lookup | None) -> Linear | Recipe | None:
         """Return the product that computes a sum over keys, without a table of all products.
 
-        Return None for other s-ops, and if a small table needs fewer units. If the s-op rounds the
+        Return None for other s-ops, and if a table with few steps is enough. If the s-op rounds the
         product, also return the product: the difference is within the bound on the rounding error of
         dense execution.
         """
@@ -491,7 +492,7 @@ class GateRoles(Roles):
         """Return the gate of a table, or a linear combination.
 
         If the rounding error of units would be too large, an additional gate first rounds the code to a
-        grid. With ``exact``, no rounding error is allowed.
+        grid. With ``exact``, the code is also rounded if this makes the result exact.
         """
         exact = exact and table.off and bool(table.steps) and not table.merged and table.fits_grid
         gridded = table.precision is Precision.ON_GRID

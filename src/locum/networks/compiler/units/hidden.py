@@ -68,10 +68,12 @@ class Hidden:
     #: Bounds of the output for any argument within its range; for some gates, also for other arguments.
     #: None if no bounds are known.
     limits: tuple[float, float] | None = None
-    #: A bound on Σ |out|·activation. The rounding error of the sum is proportional to this bound.
+    #: A bound on Σ |out|·activation for possible arguments. The bound on the rounding error of the sum
+    #: is proportional to it.
     weight: float = 0.0
-    #: A bound on Σ |out|·(|pre|·|x| + |bias|) over units that are active at the same time. The rounding
-    #: error of their pre-activations is proportional to this bound. None: ``weight`` bounds the sum.
+    #: A bound on Σ |out|·(|pre|·|x| + |bias|) over units that are active at the same time. The bound on
+    #: the rounding error of their pre-activations is proportional to it. None: ``weight`` bounds the
+    #: sum.
     reading: float | None = None
     #: Maximum number of units that are active at the same time; None for all.
     active: int | None = None

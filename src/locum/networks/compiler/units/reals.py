@@ -27,9 +27,9 @@ from locum.networks.compiler.units.curves import CURVES
 from locum.networks.compiler.units.tables import rounded
 
 ZERO, ONE = constant(0), constant(1)
-#: A bound on the relative rounding error of means, for any number of keys.
+#: A bound on the relative rounding error of means in dense execution.
 _LAST_BITS = 1e-9
-#: Largest sum of integers for which different quotients are also different in floating point.
+#: Maximum sum of integers, so that different quotients are also different in floating point.
 _MAX_SUM = 2**30
 
 #: Maximum number of binary digits of an integer factor.
@@ -141,9 +141,9 @@ class RealFunctions:
     def scaled(self, a: Node, b: Node) -> Linear | None:
         """Return n·x, for an integer n, as a weighted sum of x and of x masked by digits of n.
 
-        The digits are the digits of n minus the minimum of n. Their weights are powers of two, except
-        for the weight of the first digit. A mask is x if the digit is 1, and 0 otherwise. Compared with
-        a product by ReLU units, masks have smaller rounding errors and need fewer units. Return None if
+        The digits represent n minus the minimum of n. Their weights are powers of two, except for the
+        weight of the first digit. The masked x is x if the digit is 1, and 0 otherwise. Compared with a
+        product by ReLU units, masks have smaller rounding errors and need fewer units. Return None if
         no factor is an integer with few values, or if units multiply almost exactly.
         """
         target = self.known.target
@@ -221,9 +221,9 @@ class RealFunctions:
         return term(build("multiply", a, build("divide", ONE, b)))
 
     def _greatest_log(self, a: Node, b: Node) -> float:
-        """Return the log of the maximum of a/b if b is a multiple of a mean of values of a.
+        """Return an upper bound on log(a/b) if b is a multiple of a mean of values of a.
 
-        Return infinity if this form of b, or the maximum, is not known.
+        Return infinity if b is not known to have this form, or if no bound is known.
         """
         mask, total = _unmasked(b, otherwise=None)
         factor = 1.0

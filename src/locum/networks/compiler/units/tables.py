@@ -39,7 +39,7 @@ _FEW_STEPS = 4
 
 
 class Precision(IntEnum):
-    """Whether a table can be looked up directly, by a code rounded to a grid, or not at all."""
+    """Whether a table can be looked up precisely: directly, by a code on a grid, or by neither."""
 
     FINE = 0
     ON_GRID = 1
@@ -55,7 +55,8 @@ class Lookup:
     values: Vector
     #: The largest absolute value of the code.
     reach: float
-    #: Whether several combinations of arguments have the same code in floating point.
+    #: Whether several combinations of arguments have the same code in floating point, or a code is not
+    #: finite.
     merged: bool
     dtype: str
     #: Whether the arguments may have errors.

@@ -268,7 +268,7 @@ class Assembly:
 
 
 def cast(weights: Weights, dtype: str) -> Weights:
-    """Return the weights in another type; raise CompileError if a weight exceeds its range."""
+    """Return the weights in another type; raise CompileError if a weight is out of its range."""
 
     def held(array: Array) -> Array:
         check_time()

@@ -172,7 +172,7 @@ class _Drawing:
             self.writers[unit.into] = name
 
     def _slot(self, group: Group) -> None:
-        """Add a node for a slot, from its first write to its last read."""
+        """Add a node for the signals that share a slot, from the first write to the last read."""
         written = (group.first + 1) // 2 - 1
         hook = "blocks.0.hook_resid_pre" if group.first == 0 else f"blocks.{written}.hook_resid_post"
         last = min((group.last + 1) // 2, self.network.layers) - 1

@@ -1,6 +1,6 @@
 """Estimate the size of a network before it has weights, and compare it with the option ``limit``.
 
-Before hidden units are chosen, each table counts with its minimum number of hidden units: the number of
+Before hidden units are chosen, the number of hidden units of a table is estimated as the number of
 bends of its line. Each other gate counts as one unit. Afterwards, the numbers of hidden units are
 known.
 """
@@ -75,7 +75,7 @@ def require_short(target: Target, root: Node) -> None:
 
 
 def fewest_units(unit: Unit) -> int:
-    """Return the minimum number of hidden units for the gate of a unit."""
+    """Estimate the minimum number of hidden units for the gate of a unit."""
     if not isinstance(unit.gate, Table):
         return 1
     slopes = np.diff(unit.gate.values) / np.diff(unit.gate.keys)

@@ -76,9 +76,8 @@ class Stream:
     def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
         """Return a moved value as a sum of parts, each a column, a bias and a factor.
 
-        Usually, there is one part. If the values at the sink are so large that a small default would be
-        rounded away, every slot that is non-zero at the sink is read separately. The difference x − x
-        is then exactly 0.
+        Usually, there is one part. If large values at the sink would round away a small default, every
+        slot that is non-zero at the sink is read separately. The difference x − x is then exactly 0.
         """
         if value.share:
             return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
@@ -120,7 +119,7 @@ class Stream:
 
 
 def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
-    """Return whether the number read at the sink is exact for any order of summation."""
+    """Return whether the number read at the sink is certainly exact for any order of summation."""
     products = factors * held
     if dyadic(np.array([expected, bias, *factors, *held, *products]), dtype):
         return True
@@ -173,9 +172,10 @@ def categories(root: Node, known: Known) -> dict[float, Atom] | None:
 
 
 def require_held(source: Node, plain: Node, known: Known) -> None:
-    """Raise CompileError if integer outputs would be rounded; ``plain`` is the rewritten program.
+    """Raise CompileError if a known possible output is an integer that would be rounded.
 
-    Integers that are only moved may be rounded, if their rounded values are different.
+    Integers that are only moved may be rounded, if their rounded values are different. ``plain`` is the
+    rewritten program.
     """
     vocabulary = known.target.vocabulary or ()
     moves = only_moves(source)
