@@ -121,7 +121,7 @@ class Target:
     prefer: Annotated[
         str | None,
         Setting(
-            "a text", "Prefer exact tables, or smaller approximations.", choices=("exact", "small")
+            "a text", "Prefer lookup tables, or smaller networks.", choices=("exact", "small")
         ),
     ] = None
     ranges: Annotated[
