@@ -2,7 +2,8 @@
 
 - ``dense`` defines the meaning of programs, and computes every attention pattern and every mean
   literally, in any domain;
-- ``fast`` computes the same values with views, matrix products and other array operations;
+- ``fast`` computes the same values, up to rounding, with views, matrix products and other array
+  operations;
 - ``auto`` is ``fast`` if possible, and ``dense`` otherwise;
 - ``heads`` runs the heads of a program as attention, for all queries whose results are needed.
 """
@@ -132,8 +133,8 @@ def run(
     is a boolean array [query, key]; with ``heads``, one tensor as input gives a tensor. ``positions``
     is a range of positions, to which the values of an s-op are restricted. Patterns are restricted to
     these queries only by ``heads``. With ``strict``, the fast executor raises an error instead of
-    falling back to dense execution. The lists of a batch may have different lengths. The value of a
-    selector is then a list of arrays.
+    falling back to dense execution. The lists of a batch may have different lengths. If they do, the
+    value of a selector is a list of arrays.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")

@@ -1,4 +1,4 @@
-"""Run every head of a program for the needed rows against all keys, and report statistics.
+"""Run the heads of a program for the needed rows against all keys, and report statistics.
 
 ``support.py`` determines the needed rows. Values are computed in the order of the graph, each once, and
 are freed after their last use. Elementwise operations use broadcasting over heads and positions. The

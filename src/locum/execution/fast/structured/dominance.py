@@ -6,8 +6,8 @@ order of tokens, are in an interval.
 
 The ranks are the leaves of a binary tree, and each node contains its keys in the first order. An
 interval of ranks is covered by O(log N) nodes, and a prefix of the keys of each of these nodes is
-summed. Sums are therefore prefix sums of nodes. Nothing is subtracted, so no precision is lost and
-infinities do not spread. All queries descend the tree together, level by level.
+summed. Sums are therefore sums of prefix sums of nodes. Sums are never subtracted, so digits do not
+cancel and infinities do not spread. All queries descend the tree together, level by level.
 """
 
 from __future__ import annotations

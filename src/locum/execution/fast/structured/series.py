@@ -45,9 +45,10 @@ def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A value for each position: ``data`` is a scalar if the value is constant, else an array.
+    """A value for each position.
 
-    ``given`` is the data, or a function that returns the array and is called on first use.
+    ``data`` is a scalar if the value is known to be constant, else an array. ``given`` is the data, or
+    a function that returns the array and is called on first use.
     """
 
     given: Any

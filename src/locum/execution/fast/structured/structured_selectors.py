@@ -201,7 +201,7 @@ class Structure:
         return all(not box.parts and box.queries is None for box in self.boxes)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the rows ``start`` to ``stop`` of the boolean pattern [query, key]."""
+        """Return the rows of the boolean pattern [query, key] in ``range(start, stop)``."""
         arrays = self.arrays
         pattern = arrays.xp.zeros(
             (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device

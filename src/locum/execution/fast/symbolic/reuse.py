@@ -2,9 +2,8 @@
 
 The result of lowering a buffer depends on the s-op, the needed positions, the length of the sequence,
 and whether arithmetic is IEEE. These form the key of the cache. The result also depends on which nodes
-have separate buffers.
-Lowering therefore records the nodes for which this was checked. A cached result is reused if all these
-checks would have the same answers.
+have separate buffers. Lowering therefore records the nodes for which this was checked. A cached result
+is reused if all these checks would have the same answers.
 """
 
 from __future__ import annotations

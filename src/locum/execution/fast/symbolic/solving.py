@@ -51,9 +51,9 @@ _ROUNDS = 200
 
 
 def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
-    """Solve the guards of all terms, including terms inside functions and maxima.
+    """Solve the guards of all terms, including terms inside factors.
 
-    Terms that are 0 are dropped.
+    Terms whose guards cannot hold are dropped.
     """
     solved = (solve(t, box, fresh) for t in terms)
     return tuple(
@@ -103,7 +103,7 @@ def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
-    """Simplify the guards of a term without substitutions; return None if they cannot all hold."""
+    """Simplify the guards of a term without substitutions; return None if a guard cannot hold."""
     kept: dict[Guard, None] = {}
     for guard in term.guards:
         decided = guard.decided(box)
@@ -323,7 +323,7 @@ def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine
 
 
 def _cut(guard: Guard, box: Box, roots: Collection[str]) -> Refine | None:
-    """Return a cut where the guard changes, if at most one value of a variable is undecided.
+    """Return a cut where the guard changes, if it is undecided for at most one value of a variable.
 
     Thus, positions inside and outside a matrix become two boxes, but j ≤ i does not become n boxes.
     """
