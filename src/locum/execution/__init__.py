@@ -179,9 +179,9 @@ def run_parts(
 ) -> Any:
     """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
-    The parts may have any shape and are read row by row. All parts must be NumPy arrays, or all must be
-    torch tensors. The result contains the values at ``positions`` and is of the same kind. In a
-    plan of the fast executor, most steps read the parts without concatenating them.
+    The parts may have any shape and are read row by row. They are NumPy arrays or torch tensors, not
+    both. The result contains the values at ``positions`` and is of the same kind. In a plan of the fast
+    executor, most steps read the parts without concatenating them.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)

@@ -298,8 +298,8 @@ class Plan:
                 else:
                     results = self._run(parts, tokens)
             else:
-                # NumPy raises an error for overflow, division by zero and invalid operations, since dense
-                # execution may reject the operation.
+                # NumPy raises an error for overflow, division by zero and invalid operations, since
+                # dense execution may reject the operation.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                     results = self._run(parts, tokens)
         except FloatingPointError as error:

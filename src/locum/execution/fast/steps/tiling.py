@@ -16,11 +16,11 @@ from locum.execution.arrays import Array, is_tensor
 
 #: Maximum number of elements of a temporary array of a plan, and of other arrays.
 LARGEST_TEMPORARY, LARGEST_ARRAY = 2**28, 2**29
-#: Number of scores above which :func:`attention_by_rows` computes attention in blocks of rows, which is
-#: also faster on a CPU.
+#: Maximum number of scores that :func:`attention_by_rows` computes at a time, unless one row of every
+#: matrix has more. On a CPU, attention without a batch axis is fused from this number of scores.
 MOST_SCORES = 2**22
-#: Number of scores from which attention without a batch axis is fused on a GPU. For fewer scores, one
-#: product of all scores is faster than torch's kernels.
+#: Number of scores from which attention without a batch axis is fused on a GPU. In float32 and float64,
+#: one product of all scores is faster than torch's kernels for fewer scores.
 MOST_SCORES_ON_GPU = 2**26
 
 

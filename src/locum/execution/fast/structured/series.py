@@ -55,7 +55,7 @@ class Series:
     kind: str
     #: For integers: the lower and the upper bound.
     bounds: tuple[int, int] = (0, 1)
-    #: Whether the array is a float array that may represent a sequence with ints.
+    #: Whether the data are floats, some of which may represent ints.
     mixed: bool = False
     #: Whether the data are the positions 0, 1, 2, …
     is_indices: bool = False
