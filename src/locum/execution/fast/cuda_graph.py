@@ -35,8 +35,8 @@ _kept: OrderedDict[int, weakref.ref[GraphRunner]] = OrderedDict()
 class GraphRunner:
     """A function of tensors of fixed shapes that is recorded as a CUDA graph after two ordinary runs.
 
-    The function is not recorded if it waits for the GPU, or if too many bytes would be copied in each
-    run. Results of a graph are copies, so the next run
+    The function is not recorded if it synchronises with the GPU, or if too many bytes would be copied
+    in each run. Results of a graph are copies, so the next run
     does not change them. The graph reads operands in place if their address has been the same in all
     runs, such as parameters. All other operands are first copied to the memory that the graph reads.
     """
@@ -112,7 +112,7 @@ class GraphRunner:
                 ),
             ):
                 results = self._function(own)
-        except RuntimeError:  # for example, a step waits for the GPU
+        except RuntimeError:  # for example, a step synchronises with the GPU
             self._give_up()
             return False
         self._graph, self._stream, self._results = graph, stream, results

@@ -449,7 +449,7 @@ def _is_whole(value: Any) -> bool:
 def _is_seen_elsewhere(step: Step) -> bool:
     """Return whether a result must be copied.
 
-    This is so for views of arguments and of constants, and for arrays that ``expand`` has repeated.
+    Views of arguments and of constants, and arrays that ``expand`` has repeated, must be copied.
     """
     while step.op in ("view", "reshape", "permute", "expand"):
         if step.op == "expand":

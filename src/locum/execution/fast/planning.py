@@ -57,8 +57,8 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
-#: An elementwise s-op that depends on tokens and is used repeatedly is computed once if its inputs,
-#: expanded to trees of elementwise s-ops, have more nodes than this.
+#: Maximum number of nodes in the inputs of an elementwise s-op that may be computed repeatedly. The
+#: inputs are expanded to trees of elementwise s-ops. Larger s-ops on tokens are computed once.
 _LONG = 40
 
 

@@ -105,8 +105,8 @@ class Dominance:
                 node = (rank >> (shift + 1)) << (shift + 1)
                 return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
 
-            # Below the node where the two paths separate, use the left siblings of the path to the last
-            # rank, and the right siblings of the path to the first rank.
+            # Use siblings of the two paths below the node where the paths separate: left siblings of
+            # the path to the last rank, and right siblings of the path to the first rank.
             node, left = split(last, in_last)
             goes_right = (last & half) != 0
             apart = goes_right

@@ -48,7 +48,7 @@ class Box:
 
     @property
     def conditions(self) -> int:
-        """Number of conditions, for estimates of work."""
+        """Number of conditions: columns with intervals, and masks."""
         return len(self.parts) + (self.keys is not None) + (self.queries is not None)
 
 
@@ -174,7 +174,7 @@ class Structure:
     def is_solved(self) -> bool:
         """Whether :attr:`solved` is known to succeed.
 
-        This is so if each query reads one key, or all keys equal to the key at its position.
+        The value is True if each query reads one key, or all keys equal to the key at its position.
         """
         return self.fetched_in_order is not None or self.equality is not None
 
