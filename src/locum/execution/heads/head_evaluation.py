@@ -41,7 +41,7 @@ class Report:
     #: Number of queries that were run.
     rows: int = 0
     #: Number of scored pairs of a query and a key. A selector with ``or``, or with several comparisons
-    #: of which one is ``!=`` or orders many queries, needs several products, and each product counts
+    #: of which one is ``!=`` or orders many queries, can need several products, and each product counts
     #: its pairs. The maximum of ``best`` counts its pairs again. Comparisons that do not depend on the
     #: key are not scored.
     pairs: int = 0
