@@ -29,7 +29,7 @@ from locum.graph.traversal import walk
 #: Number of scores of one head from which attention in a batch is fused. For twelve heads on one CPU
 #: core, it needs the same time as three steps for 32² scores, and half the time for 512² scores.
 _WORTHWHILE = 32 * 32
-#: Scores of at most this number have weight 0 in every floating-point type.
+#: In a row with a visible key, scores of at most this number have weight 0 in every floating-point type.
 _HIDDEN = -1e308
 
 
@@ -113,10 +113,10 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
-    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
+    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it has enough scores.
 
-    The product is large enough with ``least`` scores in each matrix of a batch, or with ``most`` scores
-    in total.
+    It has enough scores with at least ``least`` scores in each matrix of a batch, or with at least
+    ``most`` scores in total.
     """
     if step.op != "matmul":
         return None

@@ -77,7 +77,10 @@ class Dominance:
         return total
 
     def _levels(self) -> Iterator[_Level]:
-        """Descend from the root, which contains all keys, to the leaves, which contain one key each."""
+        """Yield the keys that each query uses, level by level from the root to the leaves.
+
+        The root contains all keys, and a leaf contains one key.
+        """
         arrays, xp = self.arrays, self.arrays.xp
         size = int(self.ranks.shape[0])
         some = (self.low < self.high) & (self.stop > 0)
@@ -166,7 +169,10 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
 
 
 def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Convert intervals that are the same for all queries to a mask of keys."""
+    """Convert intervals that are the same for all queries to a mask of keys.
+
+    Return the other intervals, and the mask combined with ``keys``, or None if there is no mask.
+    """
     kept = []
     for column, low, high in wide:
         if arrays.any((low != low[0]) | (high != high[0])):

@@ -317,7 +317,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
-    """Yield the complement of a box as disjoint boxes."""
+    """Yield the complement of a box as disjoint boxes, with None in place of an empty box."""
     if box.queries is not None:
         yield _tidy(arrays, Box(queries=~box.queries))
     if box.keys is not None:

@@ -190,7 +190,8 @@ def _eliminated(term: Term, box: Box) -> Term:
 def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
     """Apply the interval rule: replace a variable that takes a fixed number of values.
 
-    If v takes the values from L to H, it is replaced by L + u, where u has a smaller range than v.
+    If v takes the values from L to H, it is replaced by L + u, where u has a smaller range than v. If v
+    takes no value, the term is 0 and None is returned.
     """
     for v in term.sums:
         lower = [-g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == 1]
@@ -219,7 +220,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of the shortest interval of known length."""
+    """Return start and length of the shortest interval of known length, or None if there is none."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -325,7 +326,8 @@ def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine
 def _cut(guard: Guard, box: Box, roots: Collection[str]) -> Refine | None:
     """Return a cut where the guard changes, if it is undecided for at most one value of a variable.
 
-    Thus, positions inside and outside a matrix become two boxes, but j ≤ i does not become n boxes.
+    Otherwise, return None. Thus, positions inside and outside a matrix become two boxes, but j ≤ i does
+    not become n boxes.
     """
     if guard.decided(box) is not None or not all(v in roots for v in guard.e.variables):
         return None
