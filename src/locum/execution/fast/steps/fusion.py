@@ -29,7 +29,7 @@ from locum.graph.traversal import walk
 #: Number of scores of one head from which attention in a batch is fused. For twelve heads on one CPU
 #: core, it needs the same time as three steps for 32² scores, and half the time for 512² scores.
 _WORTHWHILE = 32 * 32
-#: In a row with a visible key, scores of at most this number have weight 0 in every floating-point type.
+#: In a row with a visible key, scores of at most this number have weight 0 in each floating-point type.
 _HIDDEN = -1e308
 
 
