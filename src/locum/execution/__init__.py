@@ -2,7 +2,8 @@
 
 - ``dense`` defines the meaning of programs, and computes every attention pattern and every mean
   literally, in any domain;
-- ``fast`` computes the same values with views, matrix products and other array operations;
+- ``fast`` computes the same values, up to rounding, with views, matrix products and other array
+  operations;
 - ``auto`` is ``fast`` if possible, and ``dense`` otherwise;
 - ``heads`` runs the heads of a program as attention, for all queries whose results are needed.
 """
@@ -132,8 +133,8 @@ def run(
     is a boolean array [query, key]; with ``heads``, one tensor as input gives a tensor. ``positions``
     is a range of positions, to which the values of an s-op are restricted. Patterns are restricted to
     these queries only by ``heads``. With ``strict``, the fast executor raises an error instead of
-    falling back to dense execution. The lists of a batch may have different lengths. The value of a
-    selector is then a list of arrays.
+    falling back to dense execution. The lists of a batch may have different lengths. If they do, the
+    value of a selector is a list of arrays.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")
@@ -178,9 +179,9 @@ def run_parts(
 ) -> Any:
     """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
-    The parts may have any shape and are read row by row. All parts must be NumPy arrays, or all must be
-    torch tensors. The result contains the values at ``positions`` and is of the same kind. In a
-    plan of the fast executor, most steps read the parts without concatenating them.
+    The parts may have any shape and are read row by row. They are NumPy arrays or torch tensors, not
+    both. The result contains the values at ``positions`` and is of the same kind. In a plan of the fast
+    executor, most steps read the parts without concatenating them.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)

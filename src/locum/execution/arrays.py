@@ -284,10 +284,10 @@ class Arrays:
         return self.xp.broadcast_to(self.full(1, value, dtype), (self.size,))
 
     def uniform(self, array: Array) -> bool:
-        """Return whether an array is one-dimensional, not empty, and stores one number for all
-        positions.
+        """Return whether an array is one-dimensional, not empty, and has stride 0.
 
-        Arrays from :meth:`same` are uniform.
+        Such an array stores one number for all positions. Arrays of two or more positions from
+        :meth:`same` are uniform.
         """
         strides = array.stride() if self.on_torch else array.strides
         return bool(strides == (0,)) and int(array.shape[0]) > 0

@@ -30,7 +30,7 @@ _ATOMS = {bool, int, float, str}
 class Inputs:
     """The sequences on which a program is run, and the form in which results are returned."""
 
-    #: Lists of values, or arrays of numbers or strings.
+    #: Lists of values, arrays of numbers or strings, or tensors.
     sequences: list[Any]
     batch: bool
     #: The array or tensor passed by the user, or None.

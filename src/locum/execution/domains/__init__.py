@@ -1,7 +1,7 @@
 """Define number domains: the values of a run, and the elementwise operations on them.
 
-The domain determines whether dense execution computes with floats, proves statements symbolically or
-certifies bounds with balls.
+The domain determines, for example, whether dense execution computes with floats, proves statements
+symbolically or certifies bounds with balls.
 
 For every elementwise operation, ``meanings`` contains a function of scalars, or ``refusals`` contains
 the reason why the operation is not supported. A domain also converts tokens and constants, computes

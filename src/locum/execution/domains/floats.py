@@ -30,7 +30,7 @@ from locum.graph.operations import ROUNDINGS, TRANSCENDENTAL
 
 #: Maximum number of elements of a temporary array with several rows.
 _CHUNK = 2**22
-#: Maximum number of digits of an integer that Python converts; longer conversions take quadratic time.
+#: Maximum number of digits of an integer that Python converts by default, since the time is quadratic.
 _MOST_DIGITS = sys.int_info.default_max_str_digits
 
 

@@ -2,9 +2,9 @@
 
 ``symbolic_lowering.py`` lowers a program to sums of products of loads at affine positions.
 ``emission.py`` turns these sums into steps on whole arrays, and ``fusion.py`` fuses steps. The
-structured tier runs the s-ops that cannot be lowered, usually in O(N log N). If the structured tier
-does not support these s-ops, dense execution runs the program on at most 4,096 tokens. The fast
-executor does not run the heads of a program; use ``executor="heads"`` for that.
+structured tier runs s-ops that cannot be lowered, usually in O(N log N) time for N positions. If the
+structured tier does not support these s-ops, dense execution runs the program on at most 4,096 tokens.
+Use ``executor="heads"`` to run the heads of a program.
 """
 
 from locum.execution.fast.execute import (

@@ -35,10 +35,10 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.shared_state import Lock
 
 #: Maximum length of sequences that fall back to dense execution, which needs much time and memory. For
-#: longer sequences in several arrays, as in U, a warning names the parts that have no plan.
+#: longer sequences in several arrays, as in U, a warning names what the structured tier runs.
 _DENSE = 4_096
 
-#: For each program, its facts by types and number of tokens, and the warnings already given. Entries
+#: For each program, its facts by types and number of tokens, and the warnings already emitted. Entries
 #: are deleted with the program, and by :func:`forget_plans`.
 _known: WeakKeyDictionary[Node, dict[Hashable, Any]] = WeakKeyDictionary()
 _lock = Lock()
@@ -64,7 +64,7 @@ class _NoPlan(_Unplanned):
 
 
 def forget_plans() -> None:
-    """Drop all cached plans and free their memory; later fallbacks give their warnings again."""
+    """Drop all cached plans; later fallbacks emit their warnings again."""
     plan_cache.clear_plans()
     with _lock:
         _known.clear()
@@ -126,7 +126,7 @@ def evaluate(
 
     ``kinds`` contains the types of the tokens, if they are known. If neither a plan nor the structured
     tier can run the program, dense execution runs it on at most 4,096 tokens. A
-    :class:`FallbackWarning` is then given once for each program and reason. With ``strict``, an error
+    :class:`FallbackWarning` is then emitted once for each program and reason. With ``strict``, an error
     is raised instead, also if the structured tier would compare all pairs of positions.
     """
     asked = range(len(tokens)) if positions is None else positions
@@ -191,7 +191,7 @@ def evaluate_parts(
     """Return the value of ``root`` at ``positions``, on tokens in several arrays.
 
     Blanks follow the tokens. ``length`` is the total number of tokens, including blanks. If making a
-    plan for more than 4,096 tokens fails, a :class:`FallbackWarning` is given once.
+    plan for more than 4,096 tokens fails, a :class:`FallbackWarning` is emitted once.
     """
     kinds = frozenset[type]().union(*map(types.types_of, parts))
     facts = _facts(root, kinds, length)
@@ -215,7 +215,7 @@ def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) ->
     """Return a plan that runs an s-op on arrays of floats such as ``parts``, or None if there is none.
 
     The result is also None if the plan may compute integers beyond 2⁵³. If the structured tier runs a
-    part of a plan for more than 4,096 tokens, a :class:`FallbackWarning` is given once. If the plan
+    part of a plan for more than 4,096 tokens, a :class:`FallbackWarning` is emitted once. If the plan
     raises :class:`ExecutionError`, or returns a NumPy array that is not finite, call
     :func:`evaluate_parts`.
     """

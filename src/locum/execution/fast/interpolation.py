@@ -127,7 +127,7 @@ def is_same(first: Any, last: Any) -> bool:
 
 
 class PlanFamily:
-    """Plans that are interpolated between two plans of one program, in ``count`` steps of length."""
+    """Plans that are interpolated between two plans with the same operations, ``count`` steps apart."""
 
     def __init__(self, first: Plan, last: Plan, count: int) -> None:
         self._first = first
@@ -180,7 +180,7 @@ class PlanFamily:
     def has(self, plan: Plan, number: int) -> bool:
         """Return whether ``plan`` has the same steps as the plan that ``make(number)`` returns.
 
-        Operations, shapes, settings and constants are compared in order; inputs are not.
+        Operations, shapes, settings and constants are compared step by step; inputs are not compared.
         """
         made = self.make(number)
         return len(made.steps) == len(plan.steps) and all(
@@ -191,7 +191,7 @@ class PlanFamily:
 
 
 def _has_same_value(a: Step, b: Step) -> bool:
-    """Return whether two steps are the same constant, or neither of them is a constant."""
+    """Return whether two steps are equal constants, or neither of them is a constant."""
     if a.value is None or b.value is None:
         return a.value is b.value
     return a.value is b.value or (

@@ -299,8 +299,8 @@ class Plan:
                 else:
                     results = self._run(parts, tokens)
             else:
-                # NumPy raises an error instead of returning infinity or NaN, since dense execution may
-                # reject the operation.
+                # NumPy raises an error for overflow, division by zero and invalid operations, since
+                # dense execution may reject the operation.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                     results = self._run(parts, tokens)
         except FloatingPointError as error:
@@ -326,7 +326,7 @@ class Plan:
     def _move(self) -> Any:
         """A function that runs the steps on integers, or None.
 
-        The value is None if a step computes, or if a constant is not an integer.
+        The value is None if a step computes, or if a constant is not an integer below 2⁵³.
         """
         if any(step.value is None and step.op not in _MOVES for step in self.steps):
             return None
@@ -442,13 +442,16 @@ def _series(arrays: Arrays, array: Any, types: Types) -> Any:
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether all numbers are integers that floating point represents exactly."""
+    """Return whether an array of numbers contains only integers with absolute values below 2⁵³."""
     is_number = value.dtype.kind in "if" and bool((np.abs(value) < LARGEST_EXACT).all())
     return is_number and bool((value == np.rint(value)).all())
 
 
 def _is_seen_elsewhere(step: Step) -> bool:
-    """Return whether a result must be copied, because its memory is shared or its elements overlap."""
+    """Return whether a result must be copied.
+
+    Views of arguments and of constants, and arrays that ``expand`` has repeated, must be copied.
+    """
     while step.op in ("view", "reshape", "permute", "expand"):
         if step.op == "expand":
             return True

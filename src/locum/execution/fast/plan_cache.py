@@ -164,7 +164,7 @@ def clear_plans() -> None:
 
 
 def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:
-    """Return the arguments of :func:`plan` in normal form, or raise :class:`InputError`."""
+    """Return three arguments of :func:`plan` in normal form, or raise :class:`InputError`."""
     try:
         length = operator.index(length)  # also accepts NumPy integers
     except TypeError:

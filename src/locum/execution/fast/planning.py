@@ -6,8 +6,8 @@ positions of a result, determine the *hull* of the buffer: the range of position
 
 Lowering may find that a node must be a separate buffer, or that it cannot be lowered. The structured
 tier runs a node that cannot be lowered; such a node is called *opaque*. Then all buffers are lowered
-again with this information, until nothing changes. In an IEEE plan, a node on data that cannot be
-lowered is an error.
+again with this information, until nothing changes. If a node that depends on tokens cannot be lowered,
+the program has no IEEE plan.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
-#: An elementwise s-op that is used repeatedly is computed once if its inputs, expanded to trees, have
-#: more nodes than this.
+#: Maximum number of nodes in the inputs of an elementwise s-op that may be computed repeatedly. The
+#: inputs are expanded to trees of elementwise s-ops. Larger s-ops on tokens are computed once.
 _LONG = 40
 
 
@@ -121,7 +121,7 @@ def blueprint(
     pieces than the whole tensor.
 
     An array may exceed the size limit if a fused step avoids the array. An example is the array of the
-    attention scores of many rows. In IEEE arithmetic, sizes are not limited here.
+    attention scores of many rows.
     """
     plan = partial(_blueprint, roots, length, segments, steps, run_static, ieee, storages)
     made, problem = None, None
@@ -197,7 +197,7 @@ def _above(nodes: list[Node], *ops: str) -> frozenset[Node]:
 
 
 def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
-    """List elementwise s-ops on data that are used more than once and are long when expanded.
+    """List elementwise s-ops that depend on tokens, are used repeatedly, and are long when expanded.
 
     Terms are trees: y · tanh(y), nested twenty times, would have a million leaves.
     """
@@ -214,9 +214,9 @@ def _heavy(roots: Iterable[Node], data: frozenset[Node]) -> list[Node]:
 
 
 def _is_computed(node: Node, data: frozenset[Node]) -> bool:
-    """Return whether an s-op depends on data and on no family, and is not a view of other values.
+    """Return whether an s-op depends on tokens and on no family, and is not a view of other values.
 
-    The tokens, and heads whose keys are selected by position, count as views.
+    The tokens, and heads with a selector ``select(indices, …)``, count as views.
     """
     if node not in data or is_input(node) or node.free or sort_of(node) is not Sort.SOP:
         return False
@@ -275,7 +275,8 @@ def _lower_all(
 def fetched_range(fetch: Fetch, box: Box, length: int) -> tuple[int, int]:
     """Return the range of positions that a fetch may read.
 
-    The range contains all positions, unless the position that is computed from data has known bounds.
+    The range ends at the bounds of the position that is computed from data, or, where a bound is
+    unknown, at an end of the sequence.
     """
     least, greatest = value_bounds(fetch.position, box)
     start = min(max(int(least), 0), length - 1) if math.isfinite(least) else 0
@@ -330,7 +331,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> LoweredBuffer:
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """Return ``node`` if it depends on no family, else the nearest buffer above it without families."""
+    """Return ``node`` if it depends on no family, else a buffer without families that depends on it."""
     while node.free:
         node = loaded_by[node]
     return node
@@ -410,7 +411,7 @@ class _Emitter:
         return self.steps.view(row, (len(positions),), (1,), positions.start - first)
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
-        """Emit the array of a buffer, in row-major order of its families and its hull."""
+        """Emit the array of a buffer, in row-major order of its families and its positions."""
         sizes = [size_of(f) for f in ordered(node)]
         total = math.prod(sizes) * self.hulls[node].size
         self.steps.require_room(total, tiling.LARGEST_ARRAY)

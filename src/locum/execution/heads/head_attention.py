@@ -96,7 +96,7 @@ class ScoredSelector:
     progress: Callable[[int], None] = lambda pairs: None
     #: Number of pairs scored so far. Each product counts, and each maximum of ``best`` counts again.
     pairs: int = field(init=False, default=0)
-    #: For the id of a formula, its product (if it has one), and the comparisons that this decides.
+    #: For the id of a formula, its product (if it has one), and the comparisons that it decides.
     products: dict[int, ScoreProduct] = field(init=False, default_factory=dict)
     settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
 

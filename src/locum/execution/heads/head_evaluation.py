@@ -1,4 +1,4 @@
-"""Run every head of a program for the needed rows against all keys, and report statistics.
+"""Run the heads of a program for the needed rows against all keys, and report statistics.
 
 ``support.py`` determines the needed rows. Values are computed in the order of the graph, each once, and
 are freed after their last use. Elementwise operations use broadcasting over heads and positions. The
@@ -41,7 +41,7 @@ class Report:
     #: Number of queries that were run.
     rows: int = 0
     #: Number of scored pairs of a query and a key. A selector with ``or``, or with several comparisons
-    #: of which one is ``!=`` or orders many queries, needs several products, and each product counts
+    #: of which one is ``!=`` or orders many queries, can need several products, and each product counts
     #: its pairs. The maximum of ``best`` counts its pairs again. Comparisons that do not depend on the
     #: key are not scored.
     pairs: int = 0

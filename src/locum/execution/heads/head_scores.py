@@ -12,8 +12,7 @@ of comparisons have a *full* score, which selected keys reach and no key exceeds
 
 A conjunction of these comparisons is one product of the concatenated vectors. A key reaches the sum of
 the full scores if and only if it reaches each full score. These keys have the largest score, so the
-head is a hard-attention head. If there is no such key, the row is empty. (In a network, a sink token
-with score full − 1 then has the largest score, and its value is the default.)
+head is a hard-attention head. If there is no such key, the row is empty.
 
 Each other comparison is a separate product, which is positive for the selected keys:
 

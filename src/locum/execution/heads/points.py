@@ -4,7 +4,8 @@
 
 - If every head needs the same positions, the family axes have length 1. The *product* of heads and
   positions is then not expanded. An example is the heads of a matrix product that fetch entries.
-- If the heads need different positions, the family axes have the sizes of the families. Rows are padded
+- If the heads need different positions, an axis has the size of its family if the positions depend on
+  the member, and length 1 otherwise. If the heads need different numbers of positions, rows are padded
   to the same length, and the mask ``valid`` marks the real entries. An example is the heads of a matrix
   product that add up terms, each of which has one row.
 

@@ -3,8 +3,8 @@
 In the paper's matrix product, a head selects keys only for the single query l·c + m. The other rows of
 the head are empty and have the value 0. In the program, this is visible as a comparison that does not
 depend on the key, or as a condition ``where(…, x, 0)``. If one side of a comparison depends only on the
-head and the other side only on the position, the comparison is solved by sorting. Not all heads are
-then tested at all positions.
+head and the other side only on the position, the comparison is solved by sorting. The heads are then
+not tested at every position.
 """
 
 from __future__ import annotations

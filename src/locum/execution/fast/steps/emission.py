@@ -184,7 +184,7 @@ class Emission(Arrangement):
         """Return the sum of terms as an array with an axis for each variable on which it depends."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
-            # This is the mean over several ranges of keys. Add first, then divide, as in any mean.
+            # Add first, then divide, as in a mean. An example is a mean over several ranges of keys.
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
             return self.apply("divide", (whole, self.number(count)))

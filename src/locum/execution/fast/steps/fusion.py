@@ -26,18 +26,18 @@ from locum.execution.fast.steps.ieee_fusion import Rule, composed_rules, ieee_ru
 from locum.execution.fast.steps.step import Shape, Step, Steps
 from locum.graph.traversal import walk
 
-#: Number of scores of one head from which fused attention is faster. On a CPU, fused attention needs
-#: the same time for 32² scores, and half the time for 512² scores.
+#: Number of scores of one head from which attention in a batch is fused. For twelve heads on one CPU
+#: core, it needs the same time as three steps for 32² scores, and half the time for 512² scores.
 _WORTHWHILE = 32 * 32
-#: Scores of at most this number have weight 0 in every floating-point type.
+#: In a row with a visible key, scores of at most this number have weight 0 in each floating-point type.
 _HIDDEN = -1e308
 
 
 def fused(results: tuple[Step, ...], steps: Steps, backend: Backend) -> tuple[Step, ...]:
     """Fuse the steps that compute ``results`` into operations of the backend.
 
-    In half precision, torch's attention is fused for batches of any size, so that scores are not
-    rounded. IEEE arithmetic has separate rules.
+    In half precision on torch, attention with a batch axis is fused for any number of scores, so that
+    scores are not rounded. IEEE arithmetic has separate rules.
     """
     rules: tuple[Rule, ...] = (_softmax,)
     if backend.ieee:
@@ -88,7 +88,7 @@ def _rewritten(results: tuple[Step, ...], steps: Steps, rule: Rule) -> tuple[Ste
 
 
 def fits_when_fused(results: tuple[Step, ...], steps: Steps) -> bool:
-    """Return whether no array is too large after attention with many rows is fused."""
+    """Return whether no computed array is too large after attention with many rows is fused."""
     most = tiling.MOST_SCORES_ON_GPU
     for rule in (_softmax, partial(_attention, least=most, most=most)):
         results = _rewritten(results, steps, rule)
@@ -113,10 +113,10 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int, most: int) -> Step | None:
-    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it is large enough; otherwise three steps are faster.
+    """Fuse matmul(softmax(matmul(q, kᵀ)), v) if it has enough scores.
 
-    The product is large enough with ``least`` scores in each matrix of a batch, or with ``most`` scores
-    in total.
+    It has enough scores with at least ``least`` scores in each matrix of a batch, or with at least
+    ``most`` scores in total.
     """
     if step.op != "matmul":
         return None
@@ -153,9 +153,10 @@ def _in_batch(steps: Steps, x: Step, batch: Shape) -> Step:
 
 
 def _is_causal(mask: Step, scores: Shape) -> bool:
-    """Return whether a mask is causal, so that a kernel can use its causal flag instead of the mask.
+    """Return whether a mask is constant, square and causal.
 
-    In a causal mask, exactly the keys up to each query are visible.
+    A kernel can then use its causal flag instead of the mask. In a causal mask, exactly the keys up to
+    each query are visible.
     """
     if (
         mask.value is None
@@ -172,9 +173,8 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
 
     The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
     between scores and a number. A mask computed only from positions is represented differently: scores
-    where it is true and 0 elsewhere, minus a constant. A row without visible keys has no softmax. Fused
-    attention returns NaN or 0 for such a row, while three steps may return the mean. In the layers of
-    Locum that contain this pattern, every row has a visible key.
+    where it is true and 0 elsewhere, minus a constant. For a row without visible keys, fused attention
+    returns NaN or 0, while three steps may return the mean.
     """
     if uses[scores] != 1:
         return scores, ()

@@ -6,7 +6,7 @@ becomes part of the kernel, which computes in float32 and rounds once. There are
 
 - softmax, also with 0 in rows that have no finite score;
 - attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped-query attention;
-- x W + b;
+- a product of matrices plus a bias, x W + b;
 - GELU, exact or approximated with tanh, and SiLU;
 - layer norm, with gain and bias;
 - rows of a table at indices from data;
@@ -256,7 +256,7 @@ def _scaled(scores: Step) -> tuple[float, Step]:
 
 
 def _is_causal(mask: Step, keys: int) -> bool:
-    """Return whether a mask is causal, that is, true exactly at the keys up to each query."""
+    """Return whether a mask is recognised as causal: true exactly at the keys up to each query."""
     if mask.value is None:
         return len(mask.shape) == 2 and _compared_positions(mask) == ((mask.shape[0], 1), (keys, -1))
     if not mask.boolean or mask.value.ndim < 2:
@@ -270,7 +270,7 @@ def _is_causal(mask: Step, keys: int) -> bool:
 def _compared_positions(mask: Step) -> tuple[Shape, ...] | None:
     """Return the sizes and coefficients of the table of positions that a mask compares with 0.
 
-    If the mask is not true exactly where such a table is at least 0, return None.
+    If the mask is not recognised as true exactly where such a table is at least 0, return None.
     """
     if mask.op == "permute" and mask.settings == ((1, 0),):
         found = _compared_positions(mask.inputs[0])

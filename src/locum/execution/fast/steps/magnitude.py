@@ -1,8 +1,9 @@
 """Find the types of the steps of a plan, and bound the integers that the steps compute.
 
-Dense execution uses Python's unbounded integers. A plan represents integers by floats, which are exact
-up to 2⁵³. Bounds on the integers follow from the program, the types of the tokens and the largest
-token. A value that is always a float has the bound ``None``, since dense execution also rounds it.
+Dense execution uses Python's unbounded integers. A plan represents integers by floats; in float64,
+integers are exact up to 2⁵³. Bounds on the integers follow from the program, the types of the tokens
+and the largest token. A value that is always a float has the bound ``None``, since dense execution also
+rounds it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Step:
 class Steps:
     """A factory that creates each distinct step once and folds constants.
 
-    ``compute`` returns the function of a step in a backend, which computes folded constants.
+    ``compute`` returns the function of a step in a backend. This function computes folded constants.
     """
 
     def __init__(self, compute: Callable[[Step], Callable[..., Any]], ieee: bool = False) -> None:
@@ -155,7 +155,7 @@ class Steps:
         return self.make("reshape", (x,), shape, (), x.boolean)
 
     def expand(self, x: Step, shape: Sequence[int]) -> Step:
-        """Return an array repeated to ``shape`` along its axes of size 1."""
+        """Return an array that is broadcast to ``shape``."""
         if tuple(shape) == x.shape:
             return x
         return self.make("expand", (x,), shape, (), x.boolean)
@@ -177,7 +177,7 @@ def _exceeds(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether an array contains only integers that floating point represents exactly."""
+    """Return whether an array contains only booleans, or only integers below 2⁵³ in absolute value."""
     if _exceeds(value):
         return False
     return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())

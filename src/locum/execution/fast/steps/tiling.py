@@ -1,6 +1,6 @@
 """Compute attention in blocks of rows, so that memory is linear in the number of rows.
 
-The scores of n rows and m keys have n·m elements. A row of the result depends only on its own row of
+The scores of n rows and m keys have n·m elements. A row of the result depends on only one row of
 scores, so a limited number of rows is computed at a time.
 """
 
@@ -16,10 +16,11 @@ from locum.execution.arrays import Array, is_tensor
 
 #: Maximum number of elements of a temporary array of a plan, and of other arrays.
 LARGEST_TEMPORARY, LARGEST_ARRAY = 2**28, 2**29
-#: Attention with more scores is computed in blocks of rows, which is also faster on a CPU.
+#: Maximum number of scores that :func:`attention_by_rows` computes at a time, unless one row of every
+#: matrix has more. On a CPU, attention without a batch axis is fused from this number of scores.
 MOST_SCORES = 2**22
-#: The limit that replaces ``MOST_SCORES`` on a GPU. There, one product of all scores is faster than
-#: torch's kernels while memory suffices.
+#: Number of scores from which attention without a batch axis is fused on a GPU. In float32 and float64,
+#: one product of all scores is faster than torch's kernels for fewer scores.
 MOST_SCORES_ON_GPU = 2**26
 
 
@@ -78,7 +79,7 @@ def softmax_attention(
 
 
 def _up_to(q: Array, start: int, stop: int, keys: int) -> Any:
-    """Return the causal mask of the query rows ``start`` to ``stop`` as an array [row, key]."""
+    """Return the causal mask of the query rows in ``range(start, stop)`` as an array [row, key]."""
     if not is_tensor(q):
         return np.tri(stop - start, keys, start, dtype=np.bool_)
     import torch

@@ -1,7 +1,7 @@
 """Evaluate programs on long sequences without N×N attention patterns.
 
 Selectors are represented by intervals in the order of their keys (``structured_selectors.py``). The
-time of each s-op and head is O(N log N), while dense execution needs N² for each head. With
+time of each s-op and head is O(N log N), while dense execution needs O(N²) for each head. With
 ``allow_masks``, all pairs of positions are compared where this method does not apply. Programs that
 are not supported raise :class:`Unstructured`; see ``structured_evaluation.py``.
 """

@@ -1,9 +1,9 @@
 """Encode keys by rank, so that comparisons become intervals of integers.
 
 A :class:`Column` assigns an integer code to every key. Smaller keys have smaller codes, and equal keys
-have equal codes. A comparison with a query is then an interval of codes for each query, for keys of any
-type. Integers in a small range need no sorting: their codes are their differences from the start of the
-range. Most other keys are sorted once. Positions are their own codes.
+have equal codes. A comparison other than ``!=`` is then an interval of codes for each query, for keys
+of any type. Integers in a small range need no sorting: their codes are their differences from the start
+of the range. Most other keys are sorted once. Positions are their own codes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Column:
     size: int
     #: For integers in a small range, code c belongs to the key ``offset + c``. Otherwise None.
     offset: int | None
-    #: For all other keys, code c belongs to the key ``values[c]``, which is packed if it is a short
-    #: string. Otherwise None.
+    #: For all other keys, code c belongs to the key ``values[c]``. Strings are packed if they are all
+    #: short. Otherwise None.
     values: Array | None
     #: The type of the keys and, for integers, a bound on their absolute values.
     kind: str = "int"

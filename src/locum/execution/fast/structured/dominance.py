@@ -6,8 +6,8 @@ order of tokens, are in an interval.
 
 The ranks are the leaves of a binary tree, and each node contains its keys in the first order. An
 interval of ranks is covered by O(log N) nodes, and a prefix of the keys of each of these nodes is
-summed. Sums are therefore prefix sums of nodes. Nothing is subtracted, so no precision is lost and
-infinities do not spread. All queries descend the tree together, level by level.
+summed. Sums are therefore sums of prefix sums of nodes. Sums are never subtracted, so digits do not
+cancel and infinities do not spread. All queries descend the tree together, level by level.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class Dominance:
         return total
 
     def _levels(self) -> Iterator[_Level]:
-        """Descend from the root, which contains all keys, to the leaves, which contain one key each."""
+        """Yield the keys that each query uses, level by level from the root to the leaves.
+
+        The root contains all keys, and a leaf contains one key.
+        """
         arrays, xp = self.arrays, self.arrays.xp
         size = int(self.ranks.shape[0])
         some = (self.low < self.high) & (self.stop > 0)
@@ -105,8 +108,8 @@ class Dominance:
                 node = (rank >> (shift + 1)) << (shift + 1)
                 return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
 
-            # Below the node where the two paths separate, use the left siblings of the path to the last
-            # rank, and the right siblings of the path to the first rank.
+            # Use siblings of the two paths below the node where the paths separate: left siblings of
+            # the path to the last rank, and right siblings of the path to the first rank.
             node, left = split(last, in_last)
             goes_right = (last & half) != 0
             apart = goes_right
@@ -166,7 +169,10 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
 
 
 def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Convert intervals that are the same for all queries to a mask of keys."""
+    """Convert intervals that are the same for all queries to a mask of keys.
+
+    Return the other intervals, and the mask combined with ``keys``, or None if there is no mask.
+    """
     kept = []
     for column, low, high in wide:
         if arrays.any((low != low[0]) | (high != high[0])):

@@ -1,15 +1,15 @@
-"""Convert conditions on codes to ranges of keys: each query's keys are one range of one order.
+"""Convert conditions on codes to keys: usually, each query's keys are one range of one order.
 
 A :class:`KeyRange` has one interval of codes for each column. If every query has at most one code in a
 column, the column is an equality. Equalities determine a *group* of keys for each query, and one
 further column may have longer intervals. If keys are sorted by group and then by this column, the keys
 of each query are adjacent. Such keys are represented by :class:`Ranges`. If the group of each query has
-at most one key, keys are not sorted by group: a :class:`Gather` reads the key of the group and tests
-the other columns.
+at most one key, keys are not sorted by group. A :class:`Gather` then reads the key of the group, and
+the other columns are tested.
 
 Several columns of long intervals are merged into one if their structure allows it (``dominance.py``).
-If two columns remain, keys are restricted in two orders at once (``dominance.py``). If more columns
-remain, :class:`Unstructured` is raised.
+If two columns remain, keys may be restricted in two orders at once (``dominance.py``). If this is not
+possible, or if more columns remain, :class:`Unstructured` is raised.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Truth values follow Python: 0, 0.0, False and the empty string are false. A string never equals a number
 and has no order with one. In a choice between values of two types, bools are converted to ints, and
-ints to floats. Strings among numbers raise :class:`Unstructured`, and dense execution then reports the
-error.
+ints to floats. A choice that would mix strings with numbers raises :class:`Unstructured`.
 """
 
 from __future__ import annotations

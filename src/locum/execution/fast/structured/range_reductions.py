@@ -12,7 +12,7 @@ use of a method is counted under the name in italics:
   This is also counted as a scan.
 - If keys are restricted in two orders at once, there is a *tree* of prefix sums (``dominance.py``).
 
-Values outside of an interval are never added, so infinities do not spread.
+Floats outside of an interval are never added, so infinities do not spread.
 """
 
 from __future__ import annotations

@@ -45,16 +45,17 @@ def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A value for each position: ``data`` is a scalar if the value is constant, else an array.
+    """A value for each position.
 
-    ``given`` is the data, or a function that returns the array and is called on first use.
+    ``data`` is a scalar if the value is known to be constant, else an array. ``given`` is the data, or
+    a function that returns the array and is called on first use.
     """
 
     given: Any
     kind: str
     #: For integers: the lower and the upper bound.
     bounds: tuple[int, int] = (0, 1)
-    #: Whether the array is a float array that may represent a sequence with ints.
+    #: Whether the data are floats, some of which may represent ints.
     mixed: bool = False
     #: Whether the data are the positions 0, 1, 2, …
     is_indices: bool = False

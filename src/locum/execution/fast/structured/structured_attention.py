@@ -43,8 +43,7 @@ from locum.graph.traversal import last_uses, walk
 
 #: Maximum number of elements of a pattern that are in memory at a time.
 CELLS = 2**22
-#: Maximum length of sequences of which all pairs of positions are compared. Longer sequences would take
-#: many minutes.
+#: Maximum length of sequences of which all pairs of positions are compared.
 LONGEST = 2**16
 
 
@@ -58,7 +57,7 @@ class PairComparison:
     predicate: str
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the pattern [query, key] of the queries ``start`` to ``stop``."""
+        """Return the pattern [query, key] of the queries in ``range(start, stop)``."""
         keys, queries = comparable(self.arrays, self.keys, self.queries)
         rows = queries.data if queries.constant else queries.data[start:stop, None]
         here = keys.data if keys.constant else keys.data[None, :]
@@ -86,7 +85,7 @@ class CombinedSelection:
             )
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the rows ``start`` to ``stop`` of the pattern.
+        """Return the rows of the pattern in ``range(start, stop)``.
 
         Patterns of operands are freed after their last use.
         """

@@ -270,10 +270,10 @@ class _Run:
         return CombinedSelection(self.arrays, op, tuple(operands))
 
     def ready(self, selection: Selection, counted: bool = False) -> Selection:
-        """Return a selection whose keys can be summed, as ranges or for all pairs of positions.
+        """Return a selection for which counts and sums can be computed.
 
-        All pairs are used only if masks are allowed. With ``counted``, only counts and sums of integers
-        must be possible.
+        All pairs of positions are compared only if masks are allowed. With ``counted``, only counts and
+        sums of integers must be possible.
         """
         if isinstance(selection, Structure) and not selection.is_solved:
             try:

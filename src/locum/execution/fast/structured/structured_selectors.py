@@ -48,7 +48,7 @@ class Box:
 
     @property
     def conditions(self) -> int:
-        """Number of conditions, for estimates of work."""
+        """Number of conditions: columns with intervals, and masks."""
         return len(self.parts) + (self.keys is not None) + (self.queries is not None)
 
 
@@ -174,7 +174,7 @@ class Structure:
     def is_solved(self) -> bool:
         """Whether :attr:`solved` is known to succeed.
 
-        This is so if each query reads one key, or all keys equal to the key at its position.
+        The value is True if each query reads one key, or all keys equal to the key at its position.
         """
         return self.fetched_in_order is not None or self.equality is not None
 
@@ -201,7 +201,7 @@ class Structure:
         return all(not box.parts and box.queries is None for box in self.boxes)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the rows ``start`` to ``stop`` of the boolean pattern [query, key]."""
+        """Return the rows of the boolean pattern [query, key] in ``range(start, stop)``."""
         arrays = self.arrays
         pattern = arrays.xp.zeros(
             (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device
@@ -317,7 +317,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
-    """Yield the complement of a box as disjoint boxes."""
+    """Yield the complement of a box as disjoint boxes, with None in place of an empty box."""
     if box.queries is not None:
         yield _tidy(arrays, Box(queries=~box.queries))
     if box.keys is not None:

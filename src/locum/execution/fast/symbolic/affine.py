@@ -53,7 +53,7 @@ Box: TypeAlias = Mapping[str, int]
 
 
 class Affine:
-    """The expression constant + Σ coefficient · variable over the integers, immutable and hashable."""
+    """A hashable expression constant + Σ coefficient · variable over the integers."""
 
     __slots__ = ("_hash", "constant", "parts")
 

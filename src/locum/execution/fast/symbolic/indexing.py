@@ -38,7 +38,7 @@ from locum.graph.operations import PREDICATE_OF
 #: The value of a node at a symbolic position.
 Lowered: TypeAlias = Affine | GuardedCases | Sum
 
-#: Floats that are integers below this limit stay exact in sums and products with positions.
+#: Limit of the absolute value of a float that is used as an integer in index arithmetic.
 _EXACT_FLOATS = 2**31
 #: Limits on constants, and on the coefficients of factors, above which sums and products are not
 #: reordered. Coefficients must also be greater than the reciprocal of their limit.
@@ -116,7 +116,7 @@ def whole(lowered: Lowered) -> Affine | None:
 
 
 def _is_whole(c: object) -> bool:
-    """Return whether a number can be used as a position; floats must be integers below 2³¹."""
+    """Return whether a number is an integer; a float must also have an absolute value below 2³¹."""
     if isinstance(c, float):
         return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
     return isinstance(c, (int, Fraction)) and c == int(c)

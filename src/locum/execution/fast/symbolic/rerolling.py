@@ -1,6 +1,6 @@
 """Combine terms that differ only in their numbers into a sum over a new variable.
 
-The RASP text of the paper has no families: Listing 3 contains twelve separate heads. Lowering results
+The RASP text of the paper has no families: Listing 3 adds up twelve separate heads. Lowering results
 in twelve terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m]. These terms are equal except for integers that
 grow in equal steps. A run of such terms becomes a sum Σ_u of one term, in which u multiplies the step.
 Matching runs of equal length are combined again, so r·c heads become a sum over two variables.

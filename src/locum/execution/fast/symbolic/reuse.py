@@ -2,9 +2,8 @@
 
 The result of lowering a buffer depends on the s-op, the needed positions, the length of the sequence,
 and whether arithmetic is IEEE. These form the key of the cache. The result also depends on which nodes
-have separate buffers.
-Lowering therefore records the nodes for which this was checked. A cached result is reused if all these
-checks would have the same answers.
+have separate buffers. Lowering therefore records the nodes for which this was checked. A cached result
+is reused if all these checks would have the same answers.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Buffers:
     designated: set[Node] = field(default_factory=set)
     #: Nodes that cannot be lowered, with the reasons. The structured tier runs them.
     opaque: dict[Node, str] = field(default_factory=dict)
-    #: Records of lowering the current buffer: whether each checked node had an array at its first check
-    #: (None if lowering designated it before), and the nodes that lowering designated.
+    #: Records of lowering the current buffer: for each checked node, whether it had an array at its
+    #: first check, or None if lowering designated it before; and the nodes that lowering designated.
     asked: dict[Node, bool | None] = field(default_factory=dict)
     added: set[Node] = field(default_factory=set)
 

@@ -51,9 +51,9 @@ _ROUNDS = 200
 
 
 def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
-    """Solve the guards of all terms, including terms inside functions and maxima.
+    """Solve the guards of all terms, including terms inside factors.
 
-    Terms that are 0 are dropped.
+    Terms whose guards cannot hold are dropped.
     """
     solved = (solve(t, box, fresh) for t in terms)
     return tuple(
@@ -103,7 +103,7 @@ def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
-    """Simplify the guards of a term without substitutions; return None if they cannot all hold."""
+    """Simplify the guards of a term without substitutions; return None if a guard cannot hold."""
     kept: dict[Guard, None] = {}
     for guard in term.guards:
         decided = guard.decided(box)
@@ -190,7 +190,8 @@ def _eliminated(term: Term, box: Box) -> Term:
 def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
     """Apply the interval rule: replace a variable that takes a fixed number of values.
 
-    If v takes the values from L to H, it is replaced by L + u, where u has a smaller range than v.
+    If v takes the values from L to H, it is replaced by L + u, where u has a smaller range than v. If v
+    takes no value, the term is 0 and None is returned.
     """
     for v in term.sums:
         lower = [-g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == 1]
@@ -219,7 +220,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Return start and length of the shortest interval of known length."""
+    """Return start and length of the shortest interval of known length, or None if there is none."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)
@@ -323,9 +324,10 @@ def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine
 
 
 def _cut(guard: Guard, box: Box, roots: Collection[str]) -> Refine | None:
-    """Return a cut where the guard changes, if at most one value of a variable is undecided.
+    """Return a cut where the guard changes, if it is undecided for at most one value of a variable.
 
-    Thus, positions inside and outside a matrix become two boxes, but j ≤ i does not become n boxes.
+    Otherwise, return None. Thus, positions inside and outside a matrix become two boxes, but j ≤ i does
+    not become n boxes.
     """
     if guard.decided(box) is not None or not all(v in roots for v in guard.e.variables):
         return None

@@ -59,7 +59,7 @@ from locum.execution.fast.symbolic.terms import (
 from locum.graph import COMPARISONS, Node, postorder, size_of
 from locum.graph.operations import ROUNDINGS
 
-#: Maximum depth of lowering, since Python's stack is limited. Deeper s-ops are not lowered.
+#: Maximum depth of recursion while a buffer is lowered, since Python's stack is limited.
 _DEEPEST = 150
 #: Maximum number of lowered pairs of an s-op and a position, and the additional number for each node.
 _POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
@@ -99,7 +99,7 @@ class Lowering:
             name, expression = self.affine[node]
             return expression.substitute(name, p)
         key = (node, p, members)
-        lowered = self.memory.get(key)  # one lookup only, since hashing dominates planning
+        lowered = self.memory.get(key)  # one lookup only, since hashing takes much time
         if lowered is None:
             self.require_moderate()
             if self.depth > _DEEPEST:
@@ -255,7 +255,8 @@ class Lowering:
     def scattered(self, term: Term, sums: tuple[str, ...]) -> Term | None:
         """Return Σ (value if target = position else 0) as a sum that adds values at their targets.
 
-        The result is None if the term does not have this form.
+        The result is None if the term does not have this form, if the positions are not consecutive, or
+        if the target does not depend on ``sums``.
         """
         if term != Term(1, factors=term.factors) or len(term.factors) != 1:
             return None
@@ -436,10 +437,10 @@ class Lowering:
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower a value at the positions of selected keys, and load it from a buffer if necessary.
 
-        Views and values determined by positions need no buffer. A product of loads becomes part of the
-        sum that uses it. Every other value is computed once, in a buffer. The buffer of a value that
-        depends on families has one more axis for each family. Data that cannot be lowered at these
-        positions are also computed in a buffer, at positions 0, 1, 2, …
+        Views, and integers and conditions that positions determine, need no buffer. A product of loads
+        becomes part of the sum that uses it. Every other value is computed once, in a buffer. The
+        buffer of a value that depends on families has one more axis for each family. Data that cannot
+        be lowered at these positions are also computed in a buffer, at consecutive positions.
         """
         computed = node in self.buffers.data or node.op in ROUNDINGS  # positions are never rounded
         if computed and not node.free and not may_be_looked_up(node):

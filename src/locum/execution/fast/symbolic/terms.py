@@ -137,9 +137,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Greatest:
-    """The maximum over ``sums`` where guards and filters hold, or the default if they hold nowhere.
+    """The maximum of ``values`` over ``sums``, where guards and filters hold.
 
-    With ``sign`` −1, the factor is the minimum.
+    If they hold nowhere, the value is the default. With ``sign`` −1, the factor is the minimum.
     """
 
     sums: tuple[str, ...]
@@ -366,7 +366,7 @@ def constant_term(value: Coefficient) -> Sum:
 def extent(*sums: Sum) -> tuple[int, int]:
     """Return the number of terms and factors, and the maximum number of bits of a coefficient.
 
-    Terms and factors inside functions and maxima are included. Float coefficients have 0 bits.
+    Terms and factors inside other factors are included. Float coefficients have 0 bits.
 
     >>> extent((Term(5, factors=(Apply("abs", ((Term(2),),)),)),))
     (3, 3)
@@ -390,7 +390,7 @@ def _bits(c: Coefficient) -> int:
 
 
 def everywhere(terms: Sum) -> Iterator[Term]:
-    """Yield all terms, including terms inside functions and maxima."""
+    """Yield all terms, including terms inside factors."""
     for term in terms:
         yield term
         for factor in term.factors:
