@@ -20,8 +20,8 @@ from locum.torch.usage import Count, GraphUsage, ProgramUsage, find_original, li
 #: Short descriptions of the executors.
 EXECUTORS: Mapping[str, str] = {
     "fast": "evaluates plans derived from the program, runs no heads",
-    "dense": "evaluates the program by its definition, runs no heads",
-    "heads": "runs every head that is read as attention",
+    "dense": "runs every head by its definition",
+    "heads": "runs every head on which the result depends, as attention",
 }
 KINDS = ("inference", "forward", "backward")
 

@@ -10,7 +10,7 @@ Locum.glossary = {
   "T, X": "T is the simulated layer: attention, an encoder layer or a decoder layer. X is the input of T, with one row per token.",
   "⟨T, X⟩": "the entries of X, followed by the entries of the matrices of T, as one sequence of numbers. The memory of a decoder layer follows X.",
   "order": "the sizes (n, d, d_v, …) and the kind of layer for which U is built. U simulates every T of its order. In the lemma on inversion, the order of a square matrix is its number of rows.",
-  "recipe": "one of several programs for the same function (\"paper\", \"fetch\", \"tiled\", …). Recipes have different numbers of heads and layers.",
+  "recipe": "one of several programs for the same function (\"paper\", \"fetch\", \"tiled\", …). Recipes can have different numbers of heads and layers.",
   "compile": "to convert a program to the weights of a transformer",
   "slot": "a direction of the residual stream that contains the value of one s-op at a time. d_model is the number of slots.",
   "sink": "an extra first token of some compiled transformers. A query that selects no key attends to the sink. In a causal transformer, the sink is the begin marker.",
