@@ -87,7 +87,7 @@ site: $(VENV)/.core ## write a static playground: build/site (PYODIDE=folder inc
 	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: $(PYODIDE_WHEELS) --require-hashes -r constraints/pyodide.txt -d build/wheels
 	$(BIN)/locum playground --export build/site --flint build/wheels/python_flint-*.whl $(if $(PYODIDE),--pyodide $(PYODIDE))
 
-docs: $(VENV)/.docs ## build the documentation and check all links: build/docs/html/index.html
+docs: $(VENV)/.docs ## build the documentation and check its internal links: build/docs/html/index.html
 	$(BIN)/python -m docs.site
 
 $(VENV)/.build: $(VENV)/.core
