@@ -20,7 +20,7 @@ from locum.torch.usage import Count, GraphUsage, ProgramUsage, find_original, li
 #: Short descriptions of the executors.
 EXECUTORS: Mapping[str, str] = {
     "fast": "evaluates plans derived from the program, runs no heads",
-    "dense": "evaluates the program by its definition, runs no heads",
+    "dense": "runs every head with its complete attention pattern",
     "heads": "runs every head that is read as attention",
 }
 KINDS = ("inference", "forward", "backward")
