@@ -50,7 +50,7 @@ $(VENV)/.models: $(VENV)/.dev
 	-$(PIP) -e '.[torch,lens]'
 	@touch $@
 
-quick: $(VENV)/.dev ## run the most important tests, in half a minute
+quick: $(VENV)/.dev ## run the most important tests
 	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
 test: $(VENV)/.models ## run all tests, doctests included
@@ -87,7 +87,7 @@ site: $(VENV)/.core ## write a static playground: build/site (PYODIDE=folder inc
 	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: $(PYODIDE_WHEELS) --require-hashes -r constraints/pyodide.txt -d build/wheels
 	$(BIN)/locum playground --export build/site --flint build/wheels/python_flint-*.whl $(if $(PYODIDE),--pyodide $(PYODIDE))
 
-docs: $(VENV)/.docs ## build the documentation and check all links: build/docs/html/index.html
+docs: $(VENV)/.docs ## build the documentation and check its internal links: build/docs/html/index.html
 	$(BIN)/python -m docs.site
 
 $(VENV)/.build: $(VENV)/.core
@@ -106,7 +106,7 @@ floors: ## run the quick tests on the lowest supported versions of the core depe
 coq: $(VENV)/.core ## check the theorems with Coq (requires coqc; COQ=skip; SEED=n)
 	$(BIN)/python -m locum.proofs.coq proofs $(if $(SEED),--seed $(SEED))
 
-fuzz: $(VENV)/.dev ## run the property tests with 20,000 examples each
+fuzz: $(VENV)/.dev ## run selected property tests with 20,000 examples each
 	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
 
 bench: $(VENV)/.dev ## run the benchmarks

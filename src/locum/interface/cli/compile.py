@@ -57,7 +57,7 @@ ATTEMPTS = 500
 @click.option("--language", help="Language to compile: a regular expression or a file.")
 @alphabet_option
 @order_option("Order of U; compiles U instead of a program.")
-@choice("--recipe", [*RECIPES, "native"], "Recipe of U.  [default: native for softmax attention]")
+@choice("--recipe", [*RECIPES, "native"], "Recipe of U.  [default: native for MLPs, else fetch]")
 @settings_options(
     Target,
     vocabulary=click.option(
