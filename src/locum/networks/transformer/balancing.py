@@ -41,8 +41,9 @@ _OF_A_LIST = frozenset(
 def real_slots(weights: Weights) -> Iterator[Marks]:
     """Yield masks [slot] of the slots of the residual stream that may depend on tokens.
 
-    The masks of a layer are the mask before the attention and the mask before the feed-forward. The
-    last mask is the mask after all layers. A network of n layers has 2n + 1 masks.
+    Dependences that :func:`_results` does not count are ignored. The masks of a layer are the mask
+    before the attention and the mask before the feed-forward. The last mask is the mask after all
+    layers. A network of n layers has 2n + 1 masks.
     """
     real: Marks = (weights.W_E != 0).any(axis=0)
     for layer in weights.layers:
@@ -162,7 +163,8 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
 
     In the new configuration, ``report["balanced"]`` contains the largest and smallest weight before and
     after balancing. This entry also contains, for each slot, the exponent e such that the stored value
-    is 2ᵉ times the labelled value. ``ranges`` excludes tokens so large that activations could overflow.
+    is 2ᵉ times the labelled value. For real-valued tokens, ``ranges`` excludes tokens so large that
+    activations could overflow.
     """
     weights.require_no_norms("balanced")
     limit = int(np.finfo(config.dtype).maxexp) // 4
@@ -362,7 +364,7 @@ class _System:
         )
 
     def sizes(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the logarithms of all weights after rescaling by these exponents."""
+        """Return the logarithms of all non-zero weights after rescaling by these exponents."""
         return self.logarithms + self._gains(exponents)
 
     def _gains(self, exponents: NDArray[Any]) -> NDArray[np.float64]:

@@ -247,7 +247,8 @@ class CompiledTransformer(Interventions):
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs in the format of PyTorch and ONNX models: ids or numbers, [batch, position]."""
-        return self._encoding.encode(self._encoding.read(inputs)[0])
+        encoded = self._encoding.encode(self._encoding.read(inputs)[0])
+        return encoded.astype(self.config.dtype) if self.config.vocabulary is None else encoded
 
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
@@ -267,8 +268,7 @@ class CompiledTransformer(Interventions):
         elif self.config.sink:
             raise InputError(
                 "expected the inputs in addition to the logits, since the logits may contain a row for "
-                "the "
-                "sink token; try model.decode(logits, inputs)"
+                "the sink token; try model.decode(logits, inputs)"
             )
         answers: list[list[Any]] = self._encoding.decode(logits).tolist()
         return answers
@@ -308,10 +308,10 @@ class CompiledTransformer(Interventions):
         precision.
 
         Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
-        two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). For real-valued
-        tokens, very large numbers are rejected. Labels, heads and the circuit do not change.
-        :meth:`residual` shows the values of slots without this scaling, but activations at hooks are
-        scaled.
+        two. :attr:`error_bound` does not change, and outputs are bitwise equal unless a number leaves
+        the range of floats (``balancing.py``). For real-valued tokens, very large numbers are rejected.
+        Labels, heads and the circuit do not change. :meth:`residual` shows the values of slots without
+        this scaling, but activations at hooks are scaled.
         """
         return CompiledTransformer(*balance(self.config, self.weights))
 

@@ -335,7 +335,7 @@ class Encoding:
     def _ids_by_value(self) -> dict[Any, int] | None:
         """Row of W_E for each token for which the program is defined.
 
-        None if equal tokens may have different rows.
+        None if tokens cannot be looked up by equality.
         """
         undefined = {identity(token) for token, _ in self.config.undefined}
         tokens = self.config.vocabulary or ()
@@ -351,7 +351,7 @@ class Encoding:
         return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
 
     def _has_ids(self, array: Any) -> bool:
-        """Return whether the ids of an integer array can be looked up without conversion to lists."""
+        """Return whether the ids of an array can be looked up without conversion to lists."""
         if not isinstance(array, np.ndarray) or not self._ids_by_value:
             return False
         # Dictionaries look up strings faster than arrays do.

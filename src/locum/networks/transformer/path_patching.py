@@ -269,7 +269,9 @@ class PathTap:
 
 
 def _disjoint(readers: Mapping[Place, list[Path]], size: int) -> list[tuple[Place, list[Path]]]:
-    """Return disjoint parts of an activation with ``size`` numbers, and the signals that each reads.
+    """Return disjoint parts of an activation, and the signals that each part reads.
+
+    ``size`` is the size of the last axis of the activation.
 
     If the parts in ``readers`` overlap, for example a whole feed-forward and a group of its units, the
     numbers in both parts read the signals of both. A signal that is part of another signal is omitted,
