@@ -159,8 +159,8 @@ class FleqMachine(LoopedBlock):
 
         ``InputError`` is raised before a pass in which an entry of a, b or aᵀb would reach ``bound``.
         In such a pass, the hidden units that select one function would not fully suppress the other
-        functions. ``InputError`` is also raised for a flag that is not an integer, and if the run
-        continues after the last instruction.
+        functions. ``InputError`` is also raised for a flag that is not close to an integer, and if the
+        run continues after the last instruction.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)

@@ -47,11 +47,10 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 MAX_TEXT, MAX_SIZE = 100_000, 1_000
 #: Default maximum number of steps of a run.
 STEPS = 1_000
-#: Name of the word or register that contains 0 for abbreviations, and that is added if it is needed and
-#: not declared.
+#: Name of the word or register that contains 0 for abbreviations. If necessary, the reader adds it.
 ZERO = "zero"
-#: Largest accepted difference between FLEQ results and plain arithmetic, relative to the values. FLEQ
-#: products are approximate.
+#: Largest accepted difference between FLEQ results and plain arithmetic, relative to the largest entry
+#: of the register, or to 1 if all entries are smaller. FLEQ products are approximate.
 TOLERANCE = 1e-3
 
 _TOKEN = re.compile(
@@ -489,7 +488,7 @@ class _SubleqReader(_Reader):
         super().__init__(text)
 
     def statement(self, tokens: list[Token]) -> None:
-        """Read a declaration, a command or an abbreviation."""
+        """Read a declaration, a directive, a command or an abbreviation."""
         first = tokens[0]
         if len(tokens) > 1 and tokens[1].text == "=":
             if first.kind != "name" or first.text in _SUBLEQ_WORDS:

@@ -90,8 +90,8 @@ def _aggregates(node: Node, member: Sequence[int]) -> Iterator[Node]:
     """Yield the aggregates that one head of a family computes.
 
     ``member`` contains the indices of the head in the families of its selector. An aggregate that
-    depends on other families is yielded once for each of their members. Equal selectors may depend on
-    different families; the first families of both selectors correspond, then the second, and so on.
+    depends on other families is yielded once for each of their members. Selectors that differ only in
+    names of families are one head: their first families correspond, then the second, and so on.
     """
     own = dict(zip(_families(node.inputs[0]), member, strict=True))
     others = sorted(node.free - own.keys(), key=lambda family: str(family.attributes["name"]))

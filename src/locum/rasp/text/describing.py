@@ -26,7 +26,7 @@ from locum.rasp.text.builtins import BASE, EXTENSIONS, base_scope
 from locum.rasp.text.machine import Builtin, Function, Value
 
 OVERVIEW = """\
-A statement ends with ; and its value is shown on the running example.
+Most statements end with ; and values are shown on the running example.
 
   x = indices + 1;                     an s-op: a value at each position
   s = select(indices, indices, <=);    a selector: which keys each query attends to
