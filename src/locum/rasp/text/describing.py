@@ -187,8 +187,8 @@ def _wrapped(names: list[str]) -> str:
 def asked(line: str, names: Mapping[str, Value]) -> str | None:
     """Return the name in a help request such as ``help name`` or ``?name``, or None for any other line.
 
-    The result is "" for ``help`` alone. If the program contains a variable named ``help``, a line that
-    begins with ``help`` is not a help request.
+    The result is "" for ``help`` or ``?`` alone. If the program contains a variable named ``help``, a
+    line that begins with ``help`` is not a help request.
     """
     match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
     if match is None or (match.group(1) == "help" and "help" in names):

@@ -20,7 +20,7 @@ class Limits:
     #: Depth of nested brackets.
     nesting: int = 500
     #: Steps for one statement, and for all statements of a text and its parsing. A step takes about
-    #: ten microseconds. An iteration of a loop, for example, costs at least one step.
+    #: five microseconds. An iteration of a loop, for example, costs at least one step.
     steps: int = 100_000
     text_steps: int = 150_000
     #: Bytes of memory for the values of a session and for intermediate results.
