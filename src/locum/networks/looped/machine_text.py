@@ -2,15 +2,15 @@ r"""Read SUBLEQ and FLEQ programs from text, and run them on looped transformers
 
 A line contains at most one statement, after any number of labels ``label:``; ``//`` begins a comment.
 
-SUBLEQ statements are ``name = 7`` (a memory word), ``memory 7 9 0`` (words without names), ``bits 8``,
-``show name …`` and the command ``a b target``. The command computes b −= a, then continues at the
-target if b ≤ 0. The default target is the next command. Abbreviations are ``clear a …``, ``add a b``,
+SUBLEQ statements are ``name = 7`` (a memory word), ``memory 7 9 0`` (words without names), ``bits 8``
+and ``show name …``. The command ``a b target`` computes b −= a, then continues at the target if b ≤ 0.
+The default target is the next command. Abbreviations are ``clear a …``, ``add a b``,
 ``copy a b``, ``jump target`` and ``halt``.
 
-FLEQ statements are ``A = 1 2; 3 4`` (a register), ``order 2``, ``bound 1000``, ``show A …``, ``C = T
-A`` (Aᵀ), ``C = MUL A B`` (AᵀB), ``C = SUB A B`` (B − A), ``jump target`` and ``halt``. A register given
-as one number is that multiple of the identity matrix. Each of T, MUL and SUB may be followed by ``if F
-<= 0 goto target``.
+FLEQ statements are ``A = 1 2; 3 4`` (a register), ``order 2``, ``bound 1000``, ``show A …``, ``jump
+target`` and ``halt``. The instructions are ``C = T A`` (Aᵀ), ``C = MUL A B`` (AᵀB) and ``C = SUB A B``
+(B − A). A register given as one number is that multiple of the identity matrix. Each instruction may be
+followed by ``if F <= 0 goto target``.
 
 >>> program = read_subleq("a = 19\nb = 23\nadd a b\nhalt\nshow b")
 >>> run = program.run()

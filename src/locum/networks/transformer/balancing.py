@@ -6,13 +6,13 @@ output, can be scaled in opposite directions. ReLU units and both factors of gat
 rescaled. Inputs and outputs of symbolic functions and of GELU units do not change.
 
 All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
-leaves the range of floats. In networks on real numbers, values that depend on tokens are scaled down
-only if they remain integer multiples of the values that they are computed from.
+leaves the range of floats. In networks on real numbers, a value that depends on tokens is scaled down
+only if it remains an integer multiple of its inputs.
 
-The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
-Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). The method then reduces
-the range of these logarithms, one group of factors at a time. The result is the visited solution with
-the smallest ratio of largest to smallest weight.
+The method first minimises the sum of squares of the logarithms of all non-zero weights. This step is
+from Curtis and Reid, "On the automatic scaling of matrices for Gaussian elimination" (1972). The method
+then reduces the range of these logarithms, one group of factors at a time. The result is the visited
+solution with the smallest ratio of largest to smallest weight.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
 def _results(functions: Functions, arguments: Marks) -> Marks:
     """Return a mask of the outputs of ``functions`` that may depend on marked arguments.
 
-    A dependence only through comparisons, boolean operations or tables does not count, because the
-    result of such an operation is one of finitely many fixed numbers.
+    Dependences through comparisons, boolean operations or tables do not count, because such an
+    operation has finitely many results.
 
     >>> from locum.networks.transformer.functions import Instruction
     >>> steps = (Instruction("add", (0, 1)), Instruction("less", (0, 1)), Instruction("add", (1, 1)))

@@ -111,8 +111,8 @@ class Circuit:
     nodes: tuple[CircuitNode, ...]
     edges: tuple[CircuitEdge, ...]
     #: How ``necessary`` and ``sufficient`` were computed: the number of pairs of inputs, whether these
-    #: pairs cover all inputs, the random seed, and whether replacing all unnecessary edges at once
-    #: changes no output.
+    #: pairs cover all inputs, and the random seed. The entry ``complete`` states whether replacing all
+    #: unnecessary edges at once changes no output.
     checked: dict[str, Any] = field(default_factory=dict)
 
     def node(self, identifier: str) -> CircuitNode:

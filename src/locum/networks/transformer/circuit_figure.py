@@ -2,8 +2,8 @@
 
 All edges from one row are drawn as one line with branches. In a figure with columns, the line leaves
 the box on the right. The line runs in the space between two columns, or below all boxes if the line
-skips a column. In the figure of a circuit, an edge ends at the queries, keys or values of a head, at a
-group of hidden units, or at the output. An edge is omitted if one of its ends has no box.
+skips a column. In the figure of a circuit, edges end at queries, keys, values, groups of hidden units
+or the output. An edge is omitted if one of its ends has no box.
 
 >>> parts = [Part("tokens", 0, "tokens", ins=(), outs=("tokens",))]
 >>> parts.append(Part("output", 1, "output", ins=("output",), outs=()))

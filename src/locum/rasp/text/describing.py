@@ -138,7 +138,7 @@ def why_reserved(name: str) -> str:
 
 
 def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
-    """Describe ``name``, which is searched for in the program, the standard library and the language.
+    """Return a description of a name of the program, the standard library or the language.
 
     ``names`` maps the names of the program to their values.
 
@@ -160,7 +160,7 @@ def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
 
 
 def list_names() -> str:
-    """List the names of the language, grouped by whether programs can assign them.
+    """Return the names of the language as text, grouped by whether programs can assign them.
 
     >>> print(list_names().splitlines()[0])
     Reserved, so that programs cannot set them:
