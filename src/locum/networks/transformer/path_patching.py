@@ -273,9 +273,9 @@ def _disjoint(readers: Mapping[Place, list[Path]], size: int) -> list[tuple[Plac
 
     ``size`` is the size of the last axis of the activation.
 
-    If the parts in ``readers`` overlap, the numbers in both parts read the signals of both. For example,
-    a whole feed-forward overlaps with a group of its units. A signal that is part of another signal is omitted,
-    because its change would be added twice.
+    If the parts in ``readers`` overlap, the numbers in both parts read the signals of both. For
+    example, a whole feed-forward overlaps with a group of its units. A signal that is part of another
+    signal is omitted, because its change would be added twice.
     """
     wholes = {place for place in readers if place.last is None}
     if len(readers) == len(wholes):  # different heads, or a single part

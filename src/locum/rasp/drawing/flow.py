@@ -213,9 +213,9 @@ def flow_svg(
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
     ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum
-    number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the
-    width of a page in pixels. If ``page`` is given, layers are drawn as rows, and heads that do not fit
-    into the width are omitted. The first head of a layer is always drawn.
+    number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the width of a
+    page in pixels. If ``page`` is given, layers are drawn as rows, and heads that do not fit into the
+    width are omitted. The first head of a layer is always drawn.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
