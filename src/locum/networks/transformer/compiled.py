@@ -135,7 +135,8 @@ class CompiledTransformer(Interventions):
 
         If parts of the program may be undefined (``config.partial``), dense execution of these parts
         first checks each input. With ``check=False``, neither the conditions nor these parts are
-        checked, and the output for an input that fails a check may be meaningless.
+        checked, and the output for an input that fails a check may be meaningless. Tokens for which the
+        program is undefined (``config.undefined``) always raise an error.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])

@@ -228,7 +228,7 @@ class Encoding:
                 kind="OverflowError",
             )
         moved = self._moved or {}
-        answers = [moved.get(number, int(number)) for number in numbers.ravel().tolist()]
+        answers = [int(moved.get(number, number)) for number in numbers.ravel().tolist()]
         return np.array(answers, dtype=object).reshape(numbers.shape)
 
     def _require_floats(self, numbers: Array) -> None:
