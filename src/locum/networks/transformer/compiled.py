@@ -187,8 +187,8 @@ class CompiledTransformer(Interventions):
         - ``combined``: the s-op was rewritten by the compiler, or is a linear combination of the
           outputs of these nodes.
         - ``merged``: the nodes compute later s-ops that bypass this s-op, for example by tables.
-        - ``absent``: no node represents the s-op. For example, the output does not depend on the s-op,
-          or the network was compiled from another program, as U is.
+        - ``absent``: no node represents the s-op. For example, the output does not depend on the s-op.
+          In a network of U, s-ops can also be absent because U is compiled from another program.
 
         ``InputError`` is raised for an s-op that is not part of the program and that no node computes.
         """

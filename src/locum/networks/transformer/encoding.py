@@ -319,7 +319,7 @@ class Encoding:
 
     @functools.cached_property
     def _ids(self) -> dict[Any, int]:
-        """Row of W_E for each token.
+        """Index of the row of W_E for each token.
 
         A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, a
         number that is not in the vocabulary has the row of an equal number of the vocabulary.
@@ -333,7 +333,7 @@ class Encoding:
 
     @functools.cached_property
     def _ids_by_value(self) -> dict[Any, int] | None:
-        """Row of W_E for each token for which the program is defined.
+        """Index of the row of W_E for each token for which the program is defined.
 
         None if tokens cannot be looked up by equality.
         """
@@ -366,7 +366,7 @@ class Encoding:
             return np.array([[self._place(token) for token in row] for row in rows], dtype=np.int64)
 
     def _place(self, token: Any) -> int:
-        """Return the row of W_E of a token of the vocabulary."""
+        """Return the index of the row of W_E that embeds a token of the vocabulary."""
         place = self._ids.get(identity(token), self._ids.get(token))
         vocabulary = self.config.vocabulary or ()
         if place is None:

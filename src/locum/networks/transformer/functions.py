@@ -1,4 +1,4 @@
-"""Define the instructions of symbolic feed-forwards, which compute functions of each position.
+"""Define the instructions of symbolic feed-forwards, which compute functions at each position.
 
 :class:`Functions` is a straight-line program on numbers. A program can be saved as JSON, and loading it
 executes no code. The instructions are the elementwise operations of program graphs on floats, except

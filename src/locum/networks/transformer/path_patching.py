@@ -2,7 +2,7 @@
 
 A path connects a component that writes into the residual stream with a component that reads it. Each
 reader at the end of a path reads a separate copy of the residual stream, to which the changes of its
-paths are added. No other component reads these changes. Path patching works in any basis of the
+paths are added. No other component reads these changes. Paths over all slots work in any basis of the
 residual stream, and with layer norms. Arrays are NumPy arrays or torch tensors.
 
 >>> Path.read("blocks.0.attn.head.1", "blocks.0.mlp").target
