@@ -160,7 +160,7 @@ class Handle:
 
     @property
     def depth(self) -> int:
-        """Number of operations on the longest path from an input or a constant to the result."""
+        """Number of operations on the longest path from a leaf, such as ``tokens``, to the result."""
         return self.node.depth
 
     @property

@@ -105,9 +105,9 @@ def _table(
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:
-    """Return a mask of the elements at which neither operand exceeds the exact integers of the dtype.
+    """Return a mask of the elements at which both operands are small enough for an exact remainder.
 
-    Remainders of larger operands are meaningless.
+    The limit of the absolute values is the largest exact integer of the dtype.
     """
     limit = EXACT_INTEGERS[arrays.float_name]
     return (abs(a) <= limit) & (abs(b) <= limit)
