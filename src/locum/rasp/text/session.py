@@ -178,7 +178,7 @@ class Session:
         return read(text, self.limits, self.budget)
 
     def _results(self, statements: Iterable[Statement]) -> Iterator[Result]:
-        """Run statements and yield their results, until the text exits or has used all its steps."""
+        """Run statements and yield their results, until an exit or until all steps are used."""
         try:
             for statement in statements:
                 yield self._result(statement)
