@@ -408,6 +408,11 @@ def test_integers_beyond_the_floats_are_moved_as_they_are(large: int) -> None:
                 model([large, 0.5])
 
 
+def test_booleans_among_large_integers_become_integers() -> None:
+    model = compiler.compile(tokens, length=3, vocabulary=[2**60, True], feed_forward="exact")
+    assert repr(model([2**60, True])) == repr([2**60, 1])
+
+
 def test_real_numbers_beyond_the_exact_integers() -> None:
     cube = compiler.compile(tokens * tokens * tokens, length=2, numeric=True, feed_forward="exact")
     assert cube([10**5, 2.5]) == [10**15, 15.625]

@@ -127,7 +127,7 @@ def closed(root: Node) -> Node:
 
 
 def substitute(root: Node, replacements: Mapping[Node, Node]) -> Node:
-    """Return a copy of a graph in which ``replacements`` maps nodes to the nodes that replace them.
+    """Return a graph in which each node of ``replacements`` is replaced by the node that it maps to.
 
     This function can be used to run one program on the output of another.
 

@@ -7,7 +7,7 @@ dictionary keys. The pool of nodes holds weak references, so unused programs are
 Building a node does not use the table of operations (``operations.py``). Only two facts about binding
 are built in: a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
 
-Names, source positions and results are stored outside of nodes.
+Names of s-ops, source positions and results are stored outside of nodes.
 
 >>> indices = Node("indices")
 >>> Node("add", (indices, Node("constant", (), {"value": 1}))) is Node(

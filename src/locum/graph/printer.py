@@ -150,8 +150,8 @@ def phrase(
 
     If ``exact`` is true, reading the text gives the same node. A constant is then written as
     ``constant(3)`` where RASP would otherwise compute with a plain value. A string or an integer
-    without a RASP literal raises :class:`GraphError`. If ``whole`` is true, tables and sets are written
-    completely; the default is the value of ``exact``.
+    without a RASP literal then raises :class:`GraphError`. If ``whole`` is true, tables and sets are
+    written completely; the default is the value of ``exact``.
     """
     whole = exact if whole is None else whole
     op = node.op

@@ -63,7 +63,7 @@ def grow(
 
     Sums over families are added to these operations. If the last node of one of the ``sorts`` has no
     free families, it is the root. Otherwise the root is a sum of this node, or of its selector width.
-    The program is built from leaves, families and ``parts``.
+    The program is built from leaves, one selector, families and ``parts``.
     """
 
     def make(op: str, *inputs: Node) -> Node:

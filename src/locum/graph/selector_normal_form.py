@@ -129,7 +129,7 @@ def bound(
 ) -> _T | None:
     """Return a bound for a formula, given a function ``literal`` that returns bounds for its literals.
 
-    In arguments and results, None means that no bound is known.
+    A bound that is None is unknown.
 
     ``both`` combines bounds of parts of a conjunction, and ``either`` combines bounds of parts of a
     disjunction. Conjunctions and disjunctions are monotone in their parts, so bounds for the parts

@@ -27,8 +27,8 @@ from locum.graph.traversal import postorder
 
 
 def problems(root: Node, program: bool = True) -> list[str]:
-    """Return messages for all violations in the graph below ``root``, or an empty list if the graph is
-    well formed.
+    """Return messages for violations in the graph below ``root``, or an empty list if the graph is well
+    formed.
 
     With ``program=False``, free families are allowed, since parts of a program may contain them.
     """

@@ -74,8 +74,8 @@ def is_boolean(sop: SOp) -> bool:
 def follow(function: Callable[..., Any], arguments: Sequence[SOp]) -> tuple[SOp, list[SOp]] | None:
     """Run ``function`` on s-ops, and return the resulting s-op and the results of all paths.
 
-    Return None if the function raises an error, has more than ``MAX_PATHS`` paths, or returns neither
-    one of its operands, nor a result of operators on them, nor an atom.
+    Return None if the function raises an error, has more than ``MAX_PATHS`` paths, or returns an
+    invalid result. Valid results are arguments, results of operators on arguments, and atoms.
 
     >>> from locum.rasp.python import indices
     >>> sign, results = follow(lambda x: 1 if x > 2 else -1 if x < 2 else 0, [indices])

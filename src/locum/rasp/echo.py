@@ -24,7 +24,7 @@ from typing import Any
 from locum.graph import sequence_type
 from locum.graph.atoms import is_unprintable, short
 
-#: Appended to a constant sequence that is not printed as rows.
+#: Appended to a sequence of one value or of equal values, which is not printed as rows.
 SKIPPED = " [skipped full display: identical values]"
 
 

@@ -61,7 +61,7 @@ _previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
 _induction = aggregate(best(select(_previous, tokens, "==") & _before, indices), tokens, "?")
 
 # Add two binary numbers. Each position contains one digit of each number, the most significant first.
-# The carry comes from the nearest position to the right whose digits are not 0 and 1.
+# The carry comes from the nearest position to the right whose two digits are equal.
 _digits = lookup(tokens, {"00": 0, "01": 1, "10": 1, "11": 2})
 _decides = select(_digits, 1, "!=") & select(indices, indices, ">")
 _carry = aggregate(best(_decides, -indices), _digits, 0) == 2

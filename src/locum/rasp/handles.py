@@ -130,10 +130,10 @@ class Handle:
     ) -> Any:
         """Run the program on a sequence or a batch of sequences.
 
-        A sequence is a string, a list or a 1-d array or tensor. A batch is a list of lists, which may
-        have different lengths, or a 2-d array or tensor. ``executor`` is "dense", "fast", "heads" or
-        "auto". With ``strict``, the fast executor raises an error instead of falling back to dense
-        execution.
+        A sequence is a string, an iterable such as a list, or a 1-d array or tensor. A batch is a list
+        of lists, which may have different lengths, or a 2-d array or tensor. ``executor`` is "dense",
+        "fast", "heads" or "auto". With ``strict``, the fast executor raises an error instead of falling
+        back to dense execution.
         """
         from locum.execution import run  # NumPy is imported with the first run
 
@@ -160,7 +160,7 @@ class Handle:
 
     @property
     def depth(self) -> int:
-        """Number of operations on the longest path from an input or a constant to the result."""
+        """Number of operations on the longest path from a leaf, such as ``tokens``, to the result."""
         return self.node.depth
 
     @property

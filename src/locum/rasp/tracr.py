@@ -265,8 +265,8 @@ def _two_arguments(item: Any) -> Callable[..., Any]:
 def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
     """Return a function that finds the pairs on which Tracr's evaluation and its networks differ.
 
-    The function returns True for a key and a query if the predicate is true for them and one of them is
-    None, or if the predicate raises an error and none of them is None.
+    The function returns True if the predicate is true although the key or the query is None. The
+    function also returns True if the predicate raises an error and neither of them is None.
     """
 
     def unclear(key: Any, query: Any) -> bool:
@@ -300,8 +300,9 @@ def _share_of_none(selector: Selector, value: _Imported) -> SOp:
 
 
 def _selects_one(selector: Any) -> bool:
-    """Return whether a Tracr selector, or one side of a SelectorAnd, compares the indices of the keys
-    with ``==``, and thus selects at most one key.
+    """Return whether a Tracr selector compares the indices of the keys with ``==``.
+
+    Such a selector selects at most one key. For a SelectorAnd, one such operand is sufficient.
     """
     if _is(selector, "SelectorAnd"):
         return _selects_one(selector.fst) or _selects_one(selector.snd)

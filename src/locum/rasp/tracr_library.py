@@ -116,9 +116,9 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
     """Draw a random sequence of brackets.
 
-    The sequence is balanced with probability 1/2. With probability 1/4, one bracket of a balanced
-    sequence is replaced by a random one. Otherwise, the sequence is uniform. If the length is odd,
-    balanced sequences have one additional closing bracket.
+    With probability 1/2, the function draws a balanced sequence. With probability 1/4, it replaces one
+    bracket of a balanced sequence by a random one. Otherwise, the sequence is uniform. If the length is
+    odd, balanced sequences have one additional closing bracket.
     """
     kind = chance.randrange(4)
     if kind == 0:

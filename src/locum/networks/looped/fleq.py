@@ -159,8 +159,8 @@ class FleqMachine(LoopedBlock):
 
         ``InputError`` is raised before a pass in which an entry of a, b or aᵀb would reach ``bound``.
         In such a pass, the hidden units that select one function would not fully suppress the other
-        functions. ``InputError`` is also raised for a flag that is not an integer, and if the run
-        continues after the last instruction.
+        functions. ``InputError`` is also raised for a flag that is not close to an integer, and if the
+        run continues after the last instruction.
         """
         stream = self.state(registers, program)
         held, counter = self.read(stream)
@@ -279,8 +279,8 @@ def _layers(machine: FleqMachine, slots: Slots) -> list[LayerWeights]:
         transpose.gated(slots.unit("transposed", i), asked["T"], 0.0, slots["result"][i], bound)
     transpose.add_one_more({"counter": 1.0}, slots["following"], slots["working"][0], 2.0 ** (P + 4))
 
-    # 5. Result: column j of register c attends to the workspace, whose key is the address of the
-    # column, scaled slightly above the key of the column itself.
+    # 5. Result: column j of register c attends to the workspace. The key of the workspace is the
+    # address of the column, scaled slightly above the key of the column itself.
     keys = eye[:, list(own)].copy()
     keys[[*c, *slots["group"]], range(len(own))] = 1 + 1 / len(own)
     stored = slots.map(slots["data"], buffer) + slots.map(slots["result"], buffer)

@@ -2,15 +2,15 @@ r"""Read SUBLEQ and FLEQ programs from text, and run them on looped transformers
 
 A line contains at most one statement, after any number of labels ``label:``; ``//`` begins a comment.
 
-SUBLEQ statements are ``name = 7`` (a memory word), ``memory 7 9 0`` (words without names), ``bits 8``,
-``show name …`` and the command ``a b target``. The command computes b −= a, then continues at the
-target if b ≤ 0. The default target is the next command. Abbreviations are ``clear a …``, ``add a b``,
+SUBLEQ statements are ``name = 7`` (a memory word), ``memory 7 9 0`` (words without names), ``bits 8``
+and ``show name …``. The command ``a b target`` computes b −= a, then continues at the target if b ≤ 0.
+The default target is the next command. Abbreviations are ``clear a …``, ``add a b``,
 ``copy a b``, ``jump target`` and ``halt``.
 
-FLEQ statements are ``A = 1 2; 3 4`` (a register), ``order 2``, ``bound 1000``, ``show A …``, ``C = T
-A`` (Aᵀ), ``C = MUL A B`` (AᵀB), ``C = SUB A B`` (B − A), ``jump target`` and ``halt``. A register given
-as one number is that multiple of the identity matrix. Each of T, MUL and SUB may be followed by ``if F
-<= 0 goto target``.
+FLEQ statements are ``A = 1 2; 3 4`` (a register), ``order 2``, ``bound 1000``, ``show A …``, ``jump
+target`` and ``halt``. The instructions are ``C = T A`` (Aᵀ), ``C = MUL A B`` (AᵀB) and ``C = SUB A B``
+(B − A). A register given as one number is that multiple of the identity matrix. Each instruction may be
+followed by ``if F <= 0 goto target``.
 
 >>> program = read_subleq("a = 19\nb = 23\nadd a b\nhalt\nshow b")
 >>> run = program.run()
@@ -47,11 +47,10 @@ from locum.networks.transformer.transformer_architecture import TransformerArchi
 MAX_TEXT, MAX_SIZE = 100_000, 1_000
 #: Default maximum number of steps of a run.
 STEPS = 1_000
-#: Name of the word or register that contains 0 for abbreviations, and that is added if it is needed and
-#: not declared.
+#: Name of the word or register that contains 0 for abbreviations. If necessary, the reader adds it.
 ZERO = "zero"
-#: Largest accepted difference between FLEQ results and plain arithmetic, relative to the values. FLEQ
-#: products are approximate.
+#: Largest accepted difference between FLEQ results and plain arithmetic, relative to the largest entry
+#: of the register, or to 1 if all entries are smaller. FLEQ products are approximate.
 TOLERANCE = 1e-3
 
 _TOKEN = re.compile(
@@ -489,7 +488,7 @@ class _SubleqReader(_Reader):
         super().__init__(text)
 
     def statement(self, tokens: list[Token]) -> None:
-        """Read a declaration, a command or an abbreviation."""
+        """Read a declaration, a directive, a command or an abbreviation."""
         first = tokens[0]
         if len(tokens) > 1 and tokens[1].text == "=":
             if first.kind != "name" or first.text in _SUBLEQ_WORDS:

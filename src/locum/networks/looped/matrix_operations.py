@@ -212,10 +212,10 @@ _A, _AT, _X, _AX, _REST, _XT, _SMALL, _TWICE, _COUNT, _MINUS, _ZERO = range(len(
 
 
 def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instruction]]:
-    """Return registers and instructions that compute the inverse of A in register X.
+    """Return registers and instructions that approximate the inverse of A in register X.
 
-    Python computes ε = 1/(‖A‖₁·‖A‖∞) before the run. With this ε, the iteration converges for every
-    non-singular A in exact arithmetic. The program takes 2 + 5·iterations passes and then halts.
+    The constant ε = 1/(‖A‖₁·‖A‖∞) is computed before the run. With this ε, the iteration converges for
+    every non-singular A in exact arithmetic. The program takes 2 + 5·iterations passes and then halts.
     """
     A = real_matrix(A, "A")
     if not A.size or A.shape[0] != A.shape[1]:
@@ -243,7 +243,8 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
 
 
 def invert(A: Any, iterations: int = 30) -> Floats:
-    """Return the inverse of A, computed by the FLEQ machine in ``iterations`` Newton iterations.
+    """Return an approximate inverse of A, computed by the FLEQ machine in ``iterations`` Newton
+    iterations.
 
     Before the run, A is scaled such that its largest absolute entry is 8, and the inverse is rescaled
     after the run. The scaling is necessary because the error of a product grows with both factors.

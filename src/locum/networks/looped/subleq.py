@@ -88,7 +88,7 @@ class SubleqMachine:
         return self.block.run(stream)
 
     def read(self, stream: Floats) -> State:
-        """Return the memory words and the next command from a residual stream."""
+        """Return the memory words and the index of the next command from a residual stream."""
         memory = stream[1 : 1 + self.words, list(self.slots["memory"])]
         place = decode(stream[0, list(self.slots["counter"])])
         return State(tuple(map(self._word, memory)), place - 1 - self.words)
@@ -109,9 +109,8 @@ class SubleqMachine:
     def model(self) -> CompiledTransformer:
         """Return one pass as a compiled transformer on tokens: words as numerals, commands as "a b c".
 
-        The first input tokens are words, and the remaining tokens are commands. A token of the wrong
-        kind does not change. One pass executes the first command. To execute several commands,
-        :meth:`run` loops over the residual stream.
+        The first input tokens are words, and the remaining tokens are commands. One pass executes the
+        first command. To execute several commands, :meth:`run` loops over the residual stream.
 
         >>> SubleqMachine(words=2, commands=1, bits=4).model()(["3", "5", "0 1 0"])
         ['3', '2', '0 1 0']

@@ -6,13 +6,13 @@ output, can be scaled in opposite directions. ReLU units and both factors of gat
 rescaled. Inputs and outputs of symbolic functions and of GELU units do not change.
 
 All factors are powers of two, so rounding does not change. Outputs are bitwise equal unless a number
-leaves the range of floats. In networks on real numbers, values that depend on tokens are scaled down
-only if they remain integer multiples of the values that they are computed from.
+leaves the range of floats. In networks on real numbers, a value that depends on tokens is scaled down
+only if it remains an integer multiple of its inputs.
 
-The method first minimises the sum of squares of the logarithms of all non-zero weights (Curtis and
-Reid, "On the automatic scaling of matrices for Gaussian elimination", 1972). The method then reduces
-the range of these logarithms, one group of factors at a time. The result is the visited solution with
-the smallest ratio of largest to smallest weight.
+The method first minimises the sum of squares of the logarithms of all non-zero weights. This step is
+from Curtis and Reid, "On the automatic scaling of matrices for Gaussian elimination" (1972). The method
+then reduces the range of these logarithms, one group of factors at a time. The result is the visited
+solution with the smallest ratio of largest to smallest weight.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _OF_A_LIST = frozenset(
 def real_slots(weights: Weights) -> Iterator[Marks]:
     """Yield masks [slot] of the slots of the residual stream that may depend on tokens.
 
-    The masks of a layer are the mask before the attention and the mask before the feed-forward. The
-    last mask is the mask after all layers. A network of n layers has 2n + 1 masks.
+    Dependences that :func:`_results` does not count are ignored. The masks of a layer are the mask
+    before the attention and the mask before the feed-forward. The last mask is the mask after all
+    layers. A network of n layers has 2n + 1 masks.
     """
     real: Marks = (weights.W_E != 0).any(axis=0)
     for layer in weights.layers:
@@ -105,8 +106,8 @@ def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
 def _results(functions: Functions, arguments: Marks) -> Marks:
     """Return a mask of the outputs of ``functions`` that may depend on marked arguments.
 
-    A dependence only through comparisons, boolean operations or tables does not count, because the
-    result of such an operation is one of finitely many fixed numbers.
+    Dependences through comparisons, boolean operations or tables do not count, because such an
+    operation has finitely many results.
 
     >>> from locum.networks.transformer.functions import Instruction
     >>> steps = (Instruction("add", (0, 1)), Instruction("less", (0, 1)), Instruction("add", (1, 1)))
@@ -162,7 +163,8 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
 
     In the new configuration, ``report["balanced"]`` contains the largest and smallest weight before and
     after balancing. This entry also contains, for each slot, the exponent e such that the stored value
-    is 2ᵉ times the labelled value. ``ranges`` excludes tokens so large that activations could overflow.
+    is 2ᵉ times the labelled value. For real-valued tokens, ``ranges`` excludes tokens so large that
+    activations could overflow.
     """
     weights.require_no_norms("balanced")
     limit = int(np.finfo(config.dtype).maxexp) // 4
@@ -362,7 +364,7 @@ class _System:
         )
 
     def sizes(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the logarithms of all weights after rescaling by these exponents."""
+        """Return the logarithms of all non-zero weights after rescaling by these exponents."""
         return self.logarithms + self._gains(exponents)
 
     def _gains(self, exponents: NDArray[Any]) -> NDArray[np.float64]:

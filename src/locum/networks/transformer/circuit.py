@@ -88,14 +88,14 @@ class CircuitEdge:
     slot: int
     flows: str
     #: Whether replacing the signal by the signal of another input changes some output, alone or
-    #: together with other edges; None: not computed.
+    #: together with edges that are not necessary; None: not computed.
     necessary: bool | None = None
     #: Whether this replacement alone changes some output to the output for the other input; None: not
     #: computed.
     sufficient: bool | None = None
     #: How the edge is necessary: "alone"; "length", only for inputs of different lengths; or "jointly",
-    #: only together with edges that are not necessary by themselves. Empty if the edge is not
-    #: necessary, or if this is not computed.
+    #: only together with edges that are not necessary. Empty if the edge is not necessary, or if this
+    #: is not computed.
     necessity: str = ""
 
     @property
@@ -111,8 +111,8 @@ class Circuit:
     nodes: tuple[CircuitNode, ...]
     edges: tuple[CircuitEdge, ...]
     #: How ``necessary`` and ``sufficient`` were computed: the number of pairs of inputs, whether these
-    #: pairs cover all inputs, the random seed, and whether replacing all unnecessary edges at once
-    #: changes no output.
+    #: pairs cover all inputs, and the random seed. The entry ``complete`` states whether replacing all
+    #: unnecessary edges at once changes no output.
     checked: dict[str, Any] = field(default_factory=dict)
 
     def node(self, identifier: str) -> CircuitNode:
@@ -170,8 +170,8 @@ class Circuit:
     def read(cls, data: Any) -> Circuit:
         """Return the circuit described by ``data``, in the format that :meth:`data` returns.
 
-        ``InputError`` is raised for missing lists and fields, and for unknown fields. The values of
-        fields are not checked.
+        ``InputError`` is raised for missing lists, and for missing or unknown fields of nodes and
+        edges. The values of fields are not checked.
         """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")

@@ -2,8 +2,8 @@
 
 All edges from one row are drawn as one line with branches. In a figure with columns, the line leaves
 the box on the right. The line runs in the space between two columns, or below all boxes if the line
-skips a column. In the figure of a circuit, an edge ends at the queries, keys or values of a head, at a
-group of hidden units, or at the output. An edge is omitted if one of its ends has no box.
+skips a column. In the figure of a circuit, edges end at queries, keys, values, groups of hidden units
+or the output. An edge is omitted if one of its ends has no box.
 
 >>> parts = [Part("tokens", 0, "tokens", ins=(), outs=("tokens",))]
 >>> parts.append(Part("output", 1, "output", ins=("output",), outs=()))
@@ -22,10 +22,10 @@ from html import escape
 #: Sizes in pixels: width of a character, height of a line of text, padding of a box, distance between
 #: parallel lines.
 _CHARACTER, _LINE, _PAD, _TRACK = 6.05, 15.0, 6.0, 6.0
-#: Maximum distance in pixels between lines that end at the same row.
+#: Maximum distance in pixels between neighbouring lines that end at the same row.
 _ENTRY = 5.0
-#: Widths in pixels: a page, a narrow page, the first and last boxes, other boxes (smallest and
-#: largest), and the margin.
+#: Widths in pixels: a page, a narrow page, boxes of the first and the last column, other boxes
+#: (smallest and largest), and the margin.
 _PAGE, _NARROW, _ENDS, _WIDTHS, _MARGIN = 880.0, 400.0, 68.0, (92.0, 140.0), 12.0
 #: Maximum number of text lines in a label.
 _LINES = 3
@@ -273,7 +273,7 @@ class _Figure:
 
 
 class _Wide(_Figure):
-    """A figure with one column per sublayer."""
+    """A figure with the boxes in columns."""
 
     def __init__(
         self, parts: Sequence[Part], lines: Sequence[Line], headings: Mapping[int, str], page: float
@@ -297,7 +297,7 @@ class _Wide(_Figure):
     def _find_tracks(self) -> None:
         """Assign tracks to the lines that turn in the spaces between columns.
 
-        The lines from one source share a track.
+        In each space, lines with the same source share a track if they all enter or all leave a box.
         """
         #: For each space between columns, its tracks: the source of the line, and whether it enters or
         #: leaves a box there.

@@ -135,7 +135,8 @@ class CompiledTransformer(Interventions):
 
         If parts of the program may be undefined (``config.partial``), dense execution of these parts
         first checks each input. With ``check=False``, neither the conditions nor these parts are
-        checked, and the output for an input that fails a check may be meaningless.
+        checked, and the output for an input that fails a check may be meaningless. Tokens for which the
+        program is undefined (``config.undefined``) always raise an error.
         """
         batches, answer = self._encoding.read_by_length(inputs)
         return answer([self._run(batch, check=check) for batch in batches])
@@ -186,8 +187,8 @@ class CompiledTransformer(Interventions):
         - ``combined``: the s-op was rewritten by the compiler, or is a linear combination of the
           outputs of these nodes.
         - ``merged``: the nodes compute later s-ops that bypass this s-op, for example by tables.
-        - ``absent``: no node represents the s-op. For example, the output does not depend on the s-op,
-          or the network was compiled from another program, as U is.
+        - ``absent``: no node represents the s-op. For example, the output does not depend on the s-op.
+          In a network of U, s-ops can also be absent because U is compiled from another program.
 
         ``InputError`` is raised for an s-op that is not part of the program and that no node computes.
         """
@@ -247,7 +248,8 @@ class CompiledTransformer(Interventions):
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs in the format of PyTorch and ONNX models: ids or numbers, [batch, position]."""
-        return self._encoding.encode(self._encoding.read(inputs)[0])
+        encoded = self._encoding.encode(self._encoding.read(inputs)[0])
+        return encoded.astype(self.config.dtype) if self.config.vocabulary is None else encoded
 
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the outputs for the logits [batch, position, d_vocab_out] of an exported model.
@@ -267,8 +269,7 @@ class CompiledTransformer(Interventions):
         elif self.config.sink:
             raise InputError(
                 "expected the inputs in addition to the logits, since the logits may contain a row for "
-                "the "
-                "sink token; try model.decode(logits, inputs)"
+                "the sink token; try model.decode(logits, inputs)"
             )
         answers: list[list[Any]] = self._encoding.decode(logits).tolist()
         return answers
@@ -308,10 +309,10 @@ class CompiledTransformer(Interventions):
         precision.
 
         Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
-        two. Outputs and :attr:`error_bound` are bitwise equal (``balancing.py``). For real-valued
-        tokens, very large numbers are rejected. Labels, heads and the circuit do not change.
-        :meth:`residual` shows the values of slots without this scaling, but activations at hooks are
-        scaled.
+        two. :attr:`error_bound` does not change, and outputs are bitwise equal unless a number leaves
+        the range of floats (``balancing.py``). For real-valued tokens, very large numbers are rejected.
+        Labels, heads and the circuit do not change. :meth:`residual` shows the values of slots without
+        this scaling, but activations at hooks are scaled.
         """
         return CompiledTransformer(*balance(self.config, self.weights))
 

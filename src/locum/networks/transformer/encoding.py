@@ -185,8 +185,8 @@ class Encoding:
     def _numbers(self, rows: Rows) -> Array:
         """Return tokens as floats.
 
-        ``InputError`` is raised for tokens that are not finite numbers, that are too large for the
-        network's dtype, or that are integers without an exact representation.
+        ``InputError`` is raised for tokens that are not finite numbers or too large for the network's
+        dtype. The error is also raised for integers that the dtype does not represent exactly.
         """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:
@@ -228,7 +228,7 @@ class Encoding:
                 kind="OverflowError",
             )
         moved = self._moved or {}
-        answers = [moved.get(number, int(number)) for number in numbers.ravel().tolist()]
+        answers = [int(moved.get(number, number)) for number in numbers.ravel().tolist()]
         return np.array(answers, dtype=object).reshape(numbers.shape)
 
     def _require_floats(self, numbers: Array) -> None:
@@ -319,7 +319,7 @@ class Encoding:
 
     @functools.cached_property
     def _ids(self) -> dict[Any, int]:
-        """Row of W_E for each token.
+        """Index of the row of W_E for each token.
 
         A program that reads tokens as strings distinguishes 1, 1.0 and True. For other programs, a
         number that is not in the vocabulary has the row of an equal number of the vocabulary.
@@ -333,9 +333,9 @@ class Encoding:
 
     @functools.cached_property
     def _ids_by_value(self) -> dict[Any, int] | None:
-        """Row of W_E for each token for which the program is defined.
+        """Index of the row of W_E for each token for which the program is defined.
 
-        None if equal tokens may have different rows.
+        None if tokens cannot be looked up by equality.
         """
         undefined = {identity(token) for token, _ in self.config.undefined}
         tokens = self.config.vocabulary or ()
@@ -351,7 +351,7 @@ class Encoding:
         return keys[order], np.array(list((self._ids_by_value or {}).values()))[order]
 
     def _has_ids(self, array: Any) -> bool:
-        """Return whether the ids of an integer array can be looked up without conversion to lists."""
+        """Return whether the ids of an array can be looked up without conversion to lists."""
         if not isinstance(array, np.ndarray) or not self._ids_by_value:
             return False
         # Dictionaries look up strings faster than arrays do.
@@ -366,7 +366,7 @@ class Encoding:
             return np.array([[self._place(token) for token in row] for row in rows], dtype=np.int64)
 
     def _place(self, token: Any) -> int:
-        """Return the row of W_E of a token of the vocabulary."""
+        """Return the index of the row of W_E that embeds a token of the vocabulary."""
         place = self._ids.get(identity(token), self._ids.get(token))
         vocabulary = self.config.vocabulary or ()
         if place is None:

@@ -2,9 +2,10 @@
 
 The residual stream has the axes [batch, position, slot]. Unless patterns are requested, heads run in
 blocks, which limits the memory for attention scores. The callback ``tap`` receives the hook name and
-the value of an activation. Names and axes are as in TransformerLens; ``hook_gate`` is an additional
-hook of gated feed-forwards. An activation cache collects these values. An array that ``tap`` returns
-replaces the activation, which implements interventions.
+the value of an activation. Names and axes are as in TransformerLens, except in gated feed-forwards:
+``hook_gate`` is the gate before the ReLU, and ``hook_pre`` is the other factor. An activation cache
+collects these values. An array that ``tap`` returns replaces the activation, which implements
+interventions.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Tap = Callable[[str, Array], "Array | None"]
 #: Like ``Tap``, but returns the given activation if ``tap`` does not replace it.
 Show = Callable[[str, Array], Array]
 
-#: Maximum number of attention scores that are computed together; the scores of one query position are
-#: not split.
+#: Maximum number of attention scores that are computed together. The scores of one head at one query
+#: position are computed together for the whole batch, even if there are more.
 MAX_SCORES = 2**22
 #: Arguments below which the exponential is 0, by dtype.
 _LOWEST = {"float64": -746.0, "float32": -105.0}

@@ -1,9 +1,9 @@
-"""Define the instructions of symbolic feed-forwards, which compute functions of each position.
+"""Define the instructions of symbolic feed-forwards, which compute functions at each position.
 
 :class:`Functions` is a straight-line program on numbers. A program can be saved as JSON, and loading it
 executes no code. The instructions are the elementwise operations of program graphs on floats, except
 ``lookup``. There are two more instructions: ``constant``, and ``table``, which looks up a value by
-several numbers. Booleans are represented as 1 and 0.
+one or more numbers. Booleans are represented as 1 and 0.
 
 Undefined operations, such as a division by zero, return NaN. Results that are too large are NaN or
 infinite. The forward pass in NumPy raises an error for such results.
@@ -105,9 +105,9 @@ def _table(
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:
-    """Return a mask of the elements for which both operands are within the exact integers of the dtype.
+    """Return a mask of the elements at which both operands are small enough for an exact remainder.
 
-    For larger operands, remainders are meaningless.
+    The limit of the absolute values is the largest exact integer of the dtype.
     """
     limit = EXACT_INTEGERS[arrays.float_name]
     return (abs(a) <= limit) & (abs(b) <= limit)

@@ -436,7 +436,7 @@ class Interventions:
                 return _only_at(rows, now, changed)
 
             tap = PathTap(paths, self._tensors(), carry, norm=self._norm)
-            # These hooks run after the other hooks, so that a path carries their results.
+            # This hook runs after the other hooks, so that a path carries their results.
             hooks.append((lambda name: True, lambda value, hook: tap(hook.name, value)))
         try:
             return self.run_with_hooks(inputs, hooks)
@@ -446,7 +446,10 @@ class Interventions:
             ) from None
 
     def _rows(self, positions: Sequence[int] | None) -> list[int] | None:
-        """Return the residual-stream rows of input ``positions``; the sink, if any, is row 0."""
+        """Return the residual-stream rows of input ``positions``, or None for all positions.
+
+        The sink, if any, is row 0.
+        """
         if positions is None:
             return None
         return [row + int(self.config.sink) for row in _indices(positions, "positions")]

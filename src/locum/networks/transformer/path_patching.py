@@ -2,7 +2,7 @@
 
 A path connects a component that writes into the residual stream with a component that reads it. Each
 reader at the end of a path reads a separate copy of the residual stream, to which the changes of its
-paths are added. No other component reads these changes. Path patching works in any basis of the
+paths are added. No other component reads these changes. Paths over all slots work in any basis of the
 residual stream, and with layer norms. Arrays are NumPy arrays or torch tensors.
 
 >>> Path.read("blocks.0.attn.head.1", "blocks.0.mlp").target
@@ -269,11 +269,13 @@ class PathTap:
 
 
 def _disjoint(readers: Mapping[Place, list[Path]], size: int) -> list[tuple[Place, list[Path]]]:
-    """Return disjoint parts of an activation with ``size`` numbers, and the signals that each reads.
+    """Return disjoint parts of an activation, and the signals that each part reads.
 
-    If the parts in ``readers`` overlap, for example a whole feed-forward and a group of its units, the
-    numbers in both parts read the signals of both. A signal that is part of another signal is omitted,
-    because its change would be added twice.
+    ``size`` is the size of the last axis of the activation.
+
+    If the parts in ``readers`` overlap, the numbers in both parts read the signals of both. For
+    example, a whole feed-forward overlaps with a group of its units. A signal that is part of another
+    signal is omitted, because its change would be added twice.
     """
     wholes = {place for place in readers if place.last is None}
     if len(readers) == len(wholes):  # different heads, or a single part

@@ -1,4 +1,4 @@
-"""Count the layers, heads, widths and parameters of a transformer."""
+"""Count the layers, heads and parameters of a transformer, and list its widths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locum.text import text_rows
 
 @dataclass(frozen=True)
 class TransformerArchitecture:
-    """The sizes of a transformer; ``heads`` contains the number of heads of each layer."""
+    """The sizes and kinds of a transformer; ``heads`` contains the number of heads of each layer."""
 
     layers: int
     heads: tuple[int, ...]

@@ -101,7 +101,7 @@ def normalise(norm: NormWeights | None, stream: Any) -> Any:
 
 
 def _tensors(half: AttentionWeights | FeedForwardWeights | NormWeights | None) -> dict[str, Array]:
-    """Return the tensors of a sublayer by name; empty if the sublayer is absent."""
+    """Return the tensors of a sublayer or a layer norm by name; empty if it is absent."""
     named = {} if half is None else vars(half)
     return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
@@ -182,7 +182,7 @@ class Weights:
         yield "unembed.b_U", self.b_U
 
     def map(self, change: Callable[[Array], Array]) -> Weights:
-        """Return a network with ``change`` applied to every tensor, in the order of :meth:`named`."""
+        """Return weights with ``change`` applied to every tensor, in the order of :meth:`named`."""
 
         def changed(half: Any) -> Any:
             return half and replace(half, **{n: change(tensor) for n, tensor in _tensors(half).items()})

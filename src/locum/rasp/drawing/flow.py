@@ -90,8 +90,8 @@ def _aggregates(node: Node, member: Sequence[int]) -> Iterator[Node]:
     """Yield the aggregates that one head of a family computes.
 
     ``member`` contains the indices of the head in the families of its selector. An aggregate that
-    depends on other families is yielded once for each of their members. Equal selectors may depend on
-    different families; the first families of both selectors correspond, then the second, and so on.
+    depends on other families is yielded once for each of their members. Selectors that differ only in
+    names of families are one head: their first families correspond, then the second, and so on.
     """
     own = dict(zip(_families(node.inputs[0]), member, strict=True))
     others = sorted(node.free - own.keys(), key=lambda family: str(family.attributes["name"]))
@@ -213,10 +213,9 @@ def flow_svg(
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
     ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum
-    number of heads drawn in each layer; a note counts the omitted heads. If ``page``, the width of a
-    page in pixels, is given, layers are drawn as rows, and heads that do not fit into the width are
-    omitted.
-    The first head of a layer is always drawn.
+    number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the width of a
+    page in pixels. If ``page`` is given, layers are drawn as rows, and heads that do not fit into the
+    width are omitted. The first head of a layer is always drawn.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9

@@ -29,7 +29,7 @@ _LINES = {
 
 
 def style_rules() -> str:
-    """Return the CSS rules that all drawings use."""
+    """Return the CSS rules that every :class:`Drawing` uses."""
 
     def rules(place: int) -> str:
         fills = "".join(f".{name}{{fill:{pair[place]}}}" for name, pair in _COLOURS.items())

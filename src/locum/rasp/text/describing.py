@@ -26,7 +26,7 @@ from locum.rasp.text.builtins import BASE, EXTENSIONS, base_scope
 from locum.rasp.text.machine import Builtin, Function, Value
 
 OVERVIEW = """\
-A statement ends with ; and its value is shown on the running example.
+Most statements end with ; and values are shown on the running example.
 
   x = indices + 1;                     an s-op: a value at each position
   s = select(indices, indices, <=);    a selector: which keys each query attends to
@@ -138,7 +138,7 @@ def why_reserved(name: str) -> str:
 
 
 def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
-    """Describe ``name``, which is searched for in the program, the standard library and the language.
+    """Return a description of a name of the program, the standard library or the language.
 
     ``names`` maps the names of the program to their values.
 
@@ -160,7 +160,7 @@ def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
 
 
 def list_names() -> str:
-    """List the names of the language, grouped by whether programs can assign them.
+    """Return the names of the language as text, grouped by whether programs can assign them.
 
     >>> print(list_names().splitlines()[0])
     Reserved, so that programs cannot set them:
@@ -187,8 +187,8 @@ def _wrapped(names: list[str]) -> str:
 def asked(line: str, names: Mapping[str, Value]) -> str | None:
     """Return the name in a help request such as ``help name`` or ``?name``, or None for any other line.
 
-    The result is "" for ``help`` alone. If the program contains a variable named ``help``, a line that
-    begins with ``help`` is not a help request.
+    The result is "" for ``help`` or ``?`` alone. If the program contains a variable named ``help``, a
+    line that begins with ``help`` is not a help request.
     """
     match = re.fullmatch(r"\s*(\?|help\b)\s*(\w*)\s*;?\s*", line)
     if match is None or (match.group(1) == "help" and "help" in names):

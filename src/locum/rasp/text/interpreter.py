@@ -217,7 +217,7 @@ APPLICATION_RULES: dict[str, Rule] = {"index": index, "apply": apply}
 
 
 def show(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Evaluate an expression statement and return its value, which the session displays."""
+    """Evaluate an expression statement and return its value."""
     machine.budget.spend(1)
     value = yield tree.children[0], scope
     scope.remember(value)

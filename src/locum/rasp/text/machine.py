@@ -254,8 +254,8 @@ class Machine:
         self.origin = origin
         #: The text being run. Functions keep the text of their definition for error messages.
         self.source = Source()
-        #: A function that is called with every s-op and selector that is built or read from a name,
-        #: except parts of families and programs that are about to be applied to an input.
+        #: A function that is called with every s-op and selector that is built or read from a name.
+        #: Parts of families, and programs that are about to be applied to an input, are excluded.
         self.watch: Callable[[SOp | Selector], object] | None = None
         #: The trees being evaluated, outermost first, and the calls among them as (depth, function).
         self.trees: list[Syntax] = []

@@ -108,7 +108,7 @@ def cut(text: str, limit: int = 60) -> str:
 
 
 def _window(source: str, column: int, width: int = 76) -> tuple[str, int]:
-    """Cut a long line around ``column``; return the remaining part and the column within that part."""
+    """Cut a long line around ``column``; return the remaining part and the column index in it."""
     source = source.replace("\t", " ").rstrip()
     start = 0 if len(source) <= width else max(0, column - 1 - width // 2)
     return source[start : start + width], column - 1 - start

@@ -33,8 +33,8 @@ class Names:
     def of(self, node: Node) -> str:
         """Return the display name of a node, or its expression if it has no name.
 
-        If the expression is too long or too deep, or is a call such as ``select(…)``, the result is a
-        word for the kind of the node.
+        If the expression is too long or too deep, the result is a word for the kind of the node. The
+        same is true for calls such as ``select(…)``.
         """
         name = self._names.get(node)
         if name is None:

@@ -44,7 +44,7 @@ class Result:
     tokens: Any = None
 
     def _repr_html_(self) -> str:
-        """Return the text that the REPL prints as HTML."""
+        """Return an HTML table that contains the text printed by the REPL."""
         return text_rows(self.kind, [("", self.printed.strip("\n"))])
 
     def to_dict(self) -> dict[str, Any]:

@@ -164,7 +164,7 @@ class Session:
         return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
 
     def names_of_nodes(self) -> dict[Node, str]:
-        """Return the names that the program assigned to nodes, for error messages and drawings."""
+        """Return the names that the program assigned to nodes with inputs, for errors and drawings."""
         return {
             value.node: name
             for name, value in self.scope.names.items()
@@ -178,7 +178,7 @@ class Session:
         return read(text, self.limits, self.budget)
 
     def _results(self, statements: Iterable[Statement]) -> Iterator[Result]:
-        """Run statements and yield their results, until the text exits or has used all its steps."""
+        """Run statements and yield their results, until an exit or until all steps are used."""
         try:
             for statement in statements:
                 yield self._result(statement)

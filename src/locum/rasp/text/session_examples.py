@@ -1,7 +1,7 @@
 """Run and display values on the examples of a session, and run the commands of the REPL.
 
-Values are kept until the example changes or memory runs low, so that each part of a program is computed
-once.
+Values are kept until the example changes or memory runs low, so that each part of a program is normally
+computed once.
 """
 
 from __future__ import annotations

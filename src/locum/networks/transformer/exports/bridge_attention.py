@@ -32,7 +32,8 @@ class CopyingHookPoint(_hook_points.HookPoint):  # type: ignore[misc]
 class SplitAttention(_components.PositionEmbeddingsAttentionBridge):  # type: ignore[misc]
     """Attention of the native bridge with an optional separate input and output for each head.
 
-    TransformerLens reads the attribute ``supports_attn_result``: each head can have an output.
+    TransformerLens reads the attribute ``supports_attn_result``, which states that heads can have
+    separate outputs.
     """
 
     supports_attn_result = True

@@ -201,7 +201,7 @@ def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> No
 def _kind(weights: Weights) -> str | None:
     """Return the kind of all feed-forwards, or None if there are no feed-forwards.
 
-    Raise ``CompileError`` for heads and feed-forwards that TransformerLens does not support.
+    Raise ``CompileError`` for heads and feed-forwards that the export does not support.
     """
     weights.require_soft("TransformerLens")
     kinds = weights.feed_forwards

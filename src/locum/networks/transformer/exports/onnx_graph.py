@@ -208,8 +208,8 @@ def _rounded(*kinds: str) -> Callable[[Graph, str], str]:
     return rounded
 
 
-#: Operations without a single equivalent ONNX operator. The other operations of instructions, except
-#: ``member``, have such an operator in ``MEANINGS``.
+#: Operations without a single equivalent ONNX operator. The other instructions, except ``constant``,
+#: ``table`` and ``member``, have such an operator in ``MEANINGS``.
 SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
     "modulo": _modulo,

@@ -1,9 +1,9 @@
 """Save transformers in folders with config.json and model.safetensors, and read untrusted folders.
 
 The metadata of the weight file contains the format version and three hashes: of the program, the
-weights and config.json. A folder is rejected if the program, the weights or the configuration have
-changed. The header, the sizes and the hashes of the program and config.json are checked before the
-weights are read. Nothing is unpickled, and no content of a folder is executed.
+weights and config.json. A folder is rejected if one of the hashes does not match. The header, the sizes
+and the hashes of the program and config.json are checked before the weights are read. Nothing is
+unpickled, and no content of a folder is executed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from locum.networks.transformer.folder.shapes import Shape
 from locum.networks.transformer.weights import Array, Weights
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-#: Maximum size in bytes of config.json, of the header of the weight file, and of all tensors.
+#: Maximum size in bytes of config.json and of the header of the weight file, and default of the maximum
+#: for all tensors.
 CONFIG_LIMIT, HEADER_LIMIT, WEIGHTS_LIMIT = 2**25, 2**24, 2**31
 _TYPES = {"float32": "F32", "float64": "F64"}
 #: Maximum number of attempts to read or check a folder that another process is replacing.
