@@ -149,8 +149,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        Inputs of other lengths, if given, are used if the source writes the same signals on the clean
-        inputs and on the other inputs of the pairs.
+        Inputs of other lengths, if given, are used if the source writes nearly the same signals on the
+        clean inputs and on the other inputs of the pairs.
         """
         key = (path.source, path.slot)
         if key not in self._values:
@@ -174,7 +174,7 @@ class PathPatching:
         return self._value(path)[1]
 
     def patch(self, paths: Iterable[Path]) -> Any:
-        """Return the answers with the signals of ``paths`` taken from the other inputs.
+        """Return the answers after the signals of ``paths`` are replaced.
 
         The result is None if the network is undefined for these signals.
         """

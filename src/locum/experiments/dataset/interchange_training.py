@@ -41,7 +41,7 @@ STEPS, ATTEMPTS, _BATCH, _INTERVAL = 800, 2, 64, 50
 _RATE, _WARMUP = 4e-3, 40
 #: Figures at which a run ends early: minimum agreement and maximum effect.
 _GOOD_AGREEMENT, _GOOD_EFFECT = 0.999, 0.03
-#: Number of pairs per forward pass in measurements.
+#: Maximum number of pairs per forward pass in measurements.
 _CHUNK = 2048
 
 

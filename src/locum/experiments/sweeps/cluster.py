@@ -17,9 +17,10 @@ from locum.errors import InputError, LocumError
 from locum.experiments.sweeps.processes import Workers, failure
 from locum.experiments.sweeps.sweep_case import Case, Result, read_line
 
-#: Number of cases submitted at one time per thread of the cluster, and the minimum number of cases.
+#: Maximum number of pending cases per thread of the cluster, and lower limit of this maximum for the
+#: whole cluster.
 _AHEAD, _LEAST = 4, 64
-#: Seconds between checks of the number of threads in the cluster.
+#: Minimum number of seconds between checks of the number of threads in the cluster.
 _LOOK = 5.0
 #: Timeout of the connection to the scheduler in seconds.
 _PATIENCE = 30.0
