@@ -229,7 +229,7 @@ its graph without numbers, tables and names. Families of the first tier: {famili
 | `program.rasp` | the program |
 | `config.json`, `model.safetensors` | the network |
 | `circuit.json` | the label: nodes and edges; `necessity` of an edge is alone, jointly or length |
-| `slots.safetensors` | `directions` [slot, d_model]: the vector that one unit of a slot adds to the stream |
+| `slots.safetensors` | `directions` [slot, d_model]: the vector of each slot in the residual stream |
 | `examples.json` | inputs with outputs, and counterfactual pairs |
 | `certificate.json` | number of inputs on which network and program agree, largest error, tolerance |
 
@@ -385,7 +385,7 @@ _FILES = (
     ("circuit.json", "application/json", "The circuit: nodes, edges, and which edges are necessary."),
     ("slots.safetensors", "application/octet-stream", "The direction of each slot of the circuit."),
     ("examples.json", "application/json", "Inputs with expected outputs, and counterfactual pairs."),
-    ("certificate.json", "application/json", "The number of inputs on which network and program agree."),
+    ("certificate.json", "application/json", "On how many inputs network and program agree."),
 )
 
 

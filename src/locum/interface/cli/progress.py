@@ -115,7 +115,7 @@ class Status:
 def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """Yield a function ``(done, total, name)`` that updates the progress line.
 
-    ``what`` describes the work. Without a terminal, the function has no effect.
+    ``what`` describes the work. If the command has no progress line, the function has no effect.
     """
     status = current()
     if status is None:

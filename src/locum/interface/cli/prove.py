@@ -132,10 +132,10 @@ def _claim(name: str, shape: tuple[int, ...], options: Mapping[str, Any]) -> str
 def prove_everything(everything: bool, output: Path | None) -> Report:
     """Prove or refute the paper's claims.
 
-    Each claim is proven for all inputs at some shapes, or refuted as printed. A refuted claim is
+    Claims are proven for all inputs at some shapes, or refuted as printed. A refuted claim is
     corrected, and the correction is proven. Other claims are measured (compared with a direct
-    computation on numbers) or counted (heads and layers). The exit code is 1 if a claim is not proven,
-    or an erratum is not refuted.
+    computation on numbers) or counted (heads and layers). The exit code is 1 if a check of a claim
+    fails.
     """
     from locum.paper.findings import prove_all
 
@@ -181,8 +181,8 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
     """Print the program of a construction as a Coq term.
 
     Example: locum prove export matmul_fetch 3 3 4. The type of the term is sop, defined in
-    proofs/Rasp.v. `make coq` checks that the term equals the program in the theorem for all shapes.
-    Without NAME, the command lists the constructions.
+    proofs/Rasp.v. A theorem for all shapes is about a Coq definition. `make coq` checks at many shapes
+    that the term equals this definition. Without NAME, the command lists the constructions.
     """
     from locum.proofs.coq.coq_text import coq_term
     from locum.proofs.coq.tie_table import BY_NAME, TIES

@@ -7,8 +7,7 @@ there is none, and every definition in another language. Programs of C-RASP and 
 counter automata (.counter) accept or reject a word.
 
 SUBLEQ and FLEQ programs (.subleq, .fleq) run on a looped transformer, and each step is compared with
-a direct computation. --input '{"n": 5}' sets words or registers. The exit code is 1 if
-a step differs.
+a direct computation. --input '{"n": 5}' sets words or registers. The exit code is 1 if a step differs.
 """
 
 from __future__ import annotations

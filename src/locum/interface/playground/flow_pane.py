@@ -2,8 +2,8 @@
 
 Heads of the program are numbered from 1 in the order of ``draw``, and each member of a family has a
 number. The compiler may merge heads, or replace a head by a table. Each head of the network was made
-for a node of the traced program. The head corresponds to the heads of the program whose results this
-node combines, after ``length`` and ``selector_width`` are replaced by their heads.
+for nodes of the traced program. The head corresponds to the heads of the program whose results these
+nodes combine, after ``length`` and ``selector_width`` are replaced by their heads.
 """
 
 from __future__ import annotations

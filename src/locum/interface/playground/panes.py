@@ -29,7 +29,7 @@ def run(source: str, typed: str) -> dict[str, Any]:
     sops = [name for name, value in program.programs().items() if isinstance(value, SOp)]
     return {
         "input": [echo.scalar(token) for token in program.tokens],
-        # If a program contains ``set example``, its values are not computed on the typed input.
+        # After ``set example`` in a program, values are not computed on the typed input.
         "own": program.has_own_example,
         "used": program.used_until,
         "statements": [described(statement, program.tokens) for statement in program.statements],

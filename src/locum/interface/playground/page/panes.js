@@ -90,7 +90,7 @@ Locum.panes = (() => {
   };
   const claims = (pane) => {
     const { ask } = Locum;
-    add(pane, "h3", "prove a lemma of the paper, for all inputs of a shape");
+    add(pane, "h3", "prove a claim for all inputs of a shape");
     const row = add(pane, "div", null, "row"), name = Locum.labelled(row, "claim", document.createElement("select"));
     for (const claim of Locum.catalogue.claims) add(name, "option", `${claim.name} ${claim.parameters.join(" ")}`).value = claim.name;
     name.value = "attention"; name.id = "claim";
