@@ -46,7 +46,10 @@ class Network(Protocol):
         """Return the token embeddings and the position embeddings of a batch of inputs."""
 
     def forward(self, stream: Any, tap: Tap, first: int = 0) -> Any:
-        """Run the layers from index ``first``, and return the residual stream after the last layer."""
+        """Run the layers from index ``first``, and return the input of the unembedding.
+
+        ``tap`` can replace activations, including the returned residual stream.
+        """
 
     def norm(self, hook: str, stream: Any) -> Any:
         """Return the input of the component at ``hook``, after its layer norm if there is one."""
@@ -69,7 +72,7 @@ class CompiledNetwork:
         self.is_categorical = model.config.outputs is not None
 
     def forward(self, stream: Array, tap: Tap, first: int = 0) -> Array:
-        """Run the layers from index ``first``, and return the residual stream after the last layer."""
+        """Run the layers from index ``first``, and return the input of the unembedding."""
         config = self.model.config
         after = forward(
             self.model.weights, stream, sink=config.sink, causal=config.causal, tap=tap, first=first

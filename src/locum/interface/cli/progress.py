@@ -29,7 +29,7 @@ class Status:
     """The progress line of the running command."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock = f"locum {name} is at work", clock
+        self._name, self._clock = f"locum {name} is running", clock
         self._began = self._last = clock()
         self._text, self._done, self._total = self._name, 0, 0
         self._line: Progress | None = None

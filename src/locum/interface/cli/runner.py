@@ -147,8 +147,10 @@ def _write(path: Path, content: Content) -> None:
 
 
 def _check_targets(context: click.Context) -> None:
-    """Raise an error before the command runs if an output file is an input, cannot be written, or has
-    an unsupported suffix.
+    """Raise an error before the command runs if an output file is not valid.
+
+    A valid output file has a supported suffix, is not an input, and is a new or a regular file in an
+    existing folder.
     """
     inputs: list[Path] = []
     targets: list[tuple[str, OutputFile, Path]] = []
