@@ -63,7 +63,7 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
     If the model accepts at most ``most`` inputs, all of them are used, and otherwise random samples of
     about this size. ``checked`` states whether all inputs are used. First, each input is paired with
-    two inputs of its length. Edges that are then not both sufficient and necessary alone are also
+    two inputs of its length. Then, unless an edge is already both sufficient and necessary alone, it is
     tested on all pairs of inputs of each length, or on 2·``most`` random pairs. All inputs of one
     length have the same positions, so their position embeddings are permuted in many ways instead.
     Signals that depend only on the length are taken from an input of another length, if the network

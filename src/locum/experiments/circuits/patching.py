@@ -152,8 +152,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        Inputs of other lengths, if given, are used if the source writes nearly the same signals on the
-        clean inputs and on the other inputs of the pairs.
+        Inputs of other lengths, if given, are used if the source writes nearly the same signals on both
+        inputs of the pairs.
         """
         key = (path.source, path.slot)
         if key not in self._values:

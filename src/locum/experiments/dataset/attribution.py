@@ -8,8 +8,8 @@ between the embeddings of the two inputs (integrated gradients).
 
 The metric of a pair is the logit of the clean answer minus the logit of the other answer, summed over
 positions. If both answers are the same, the strongest alternative replaces the other answer. For
-real-valued answers, the metric is the output times s, where s is the sign of the clean answer minus the
-other answer, or 0 if both are equal.
+real-valued answers, the metric is the output times s, summed over positions. Here s is the sign of the
+clean answer minus the other answer, or 0 if both are equal.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ a network, the gradient is 0 at most edges. :func:`soften` makes two changes:
   cover half of the distance and the riser covers the other half.
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
-float64, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded to a multiple of 2⁻¹². Such units round only in the basis of
-the compiled network. Layers are then changed in order, since lower biases change the inputs of later
-layers.
+float64, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded to a multiple of 2⁻¹². Such units are exact only in the
+basis of the compiled network. Layers are then changed in order, since lower biases change the inputs of
+later layers.
 
 If the argument of ReLU in a unit that is not replaced is close to 0 on some input, the bias of the unit
 is lowered slightly. Otherwise, rounding errors would determine the gradient at the kink of ReLU.

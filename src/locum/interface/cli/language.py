@@ -350,8 +350,8 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     P and Q have the forms of LANGUAGE in `locum language classify`, and need the same alphabet. Use
     --alphabet if they contain different symbols. Regular languages are compared by their automata, and
     C-RASP programs by z3 (pip install 'locum[solve]'). If a word separates P and Q, the command runs
-    programs on this word, by dense execution and by compiled weights, and other forms by their
-    automata. The exit code is 1 if P and Q differ.
+    both on this word: programs and LTL formulas by dense execution and by compiled weights, and other
+    forms by their automata. The exit code is 1 if P and Q differ.
     """
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent

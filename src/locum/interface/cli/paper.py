@@ -45,8 +45,8 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
 
     STATEMENT is a label of the paper, such as algo:softmax, to check only this statement. Checking all
     statements takes about a minute of CPU time. The exit code is 1 if a check of Locum's own programs
-    fails, if a printed statement fails and no erratum explains the failure, or if an erratum is not
-    demonstrated by any check.
+    fails, or if a printed statement fails and no erratum explains the failure. The exit code is also 1
+    if no check demonstrates one of the errata.
     """
     from locum.interface.display.report_page import report_markdown, report_page
     from locum.paper.paper_report import reproduce, reproduce_one

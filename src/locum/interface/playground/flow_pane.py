@@ -102,7 +102,7 @@ class Flow:
         """Return the name of a head of the network.
 
         If the head corresponds one to one to a head of the program, the result is the name of the
-        selector of this head in the program.
+        selector in the program. Otherwise, the result is the label of the head in the network.
         """
         places = self.made_of[layer, number]
         if len(places) == 1 and self._parts[places[0]] == 1:
