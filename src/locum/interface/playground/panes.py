@@ -19,7 +19,7 @@ from locum.rasp import echo
 from locum.rasp.drawing.flow import flow_svg, shown_heads
 from locum.rasp.handles import SOp
 
-#: Maximum number of drawn heads.
+#: Maximum number of drawn heads, where a family of heads counts as one head.
 MAX_HEADS = 60
 
 
