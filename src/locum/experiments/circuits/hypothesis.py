@@ -65,7 +65,9 @@ _TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which the model and the program differ, and the first position of a difference."""
+    """An input on which the model and the program differ, and the position of the first difference
+    among the compared answers.
+    """
 
     tokens: tuple[Atom, ...]
     position: int

@@ -59,8 +59,8 @@ def make(
 
     Each circuit consists of a program, a network whose outputs were compared with the program, and the
     circuit graph as the label. --size is the number of circuits, and each --tier contains another
-    network for the same circuit. To continue an interrupted command, run it again; the files are
-    identical. --sharpness and --tread apply to the tiers normed and realistic.
+    network for the same circuit. To continue an interrupted command, run it again. The final files do
+    not depend on the interruption. --sharpness and --tread apply to the tiers normed and realistic.
     """
     from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
     from locum.experiments.dataset.tiers import WeightOptions
