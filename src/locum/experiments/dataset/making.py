@@ -356,7 +356,7 @@ def _checked(
         _require_alive(unlabelled, some, tolerance)
     circuit = check_circuit(model, most=_MOST_CHECKED if inputs.space <= _MOST_CHECKED else _SAMPLED)
     if not circuit.checked["complete"]:
-        raise RejectedProgramError("the edges that are necessary are not all that matter")
+        raise RejectedProgramError("replacing all unnecessary edges changes an answer")
     plain = Labelled.of(model, circuit)
     if inputs.complete and model.config.attention == SOFTMAX:
         # Units that round, units at their kinks and large scores have different gradients in other
@@ -471,13 +471,13 @@ def _require_alive(network: Network, batches: Sequence[Array], change: float) ->
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Reject a circuit if a head has no necessary edge, or if other edges matter on ``pairs``."""
+    """Reject a circuit if a head has no necessary edge, or if other edges affect answers on ``pairs``."""
     truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
     runs = runs_of(plain.network, pairs)
     if faithfulness(runs, truth, truth.edges) < 1:
-        raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
+        raise RejectedProgramError("on other pairs, replacing unnecessary edges changes an answer")
 
 
 def _files(

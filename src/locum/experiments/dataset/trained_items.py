@@ -157,7 +157,7 @@ def _measured(labelled: Labelled, pairs: Sequence[dict[str, Any]]) -> Circuit:
     complete = unchanged_share(runs, idle) == 1
     checked = {"pairs": len(pairs), "all inputs": False, "seed": 0, "complete": complete}
     if not complete:
-        raise RejectedProgramError("the edges that are necessary are not all that matter")
+        raise RejectedProgramError("replacing all unnecessary edges changes an answer")
     return replace(circuit, edges=edges, checked=checked)
 
 

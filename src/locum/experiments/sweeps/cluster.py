@@ -91,7 +91,7 @@ def _result(future: Any, case: Case) -> Result:
         return read_line(future.result())
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            return failure(case, "error", {"error": "the cluster lost every worker that it was run on"})
+            return failure(case, "error", {"error": "the cluster lost all workers that ran the case"})
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise LocumError(
             f"the cluster could not compute {case.title}: {reason}; the results "

@@ -153,7 +153,7 @@ class Store:
             return
         if not cut:
             self._write(b"\n")
-            self.repair = "the last line had lost its end, which was put back"
+            self.repair = "the last line lacked its newline, which was added"
             return
         os.ftruncate(self._handle, os.fstat(self._handle).st_size - len(cut))
         self.repair = (
