@@ -471,7 +471,7 @@ def _require_alive(network: Network, batches: Sequence[Array], change: float) ->
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Reject a circuit if a head has no necessary edge, or if other edges affect answers on ``pairs``."""
+    """Reject a circuit if a head has no necessary edge, or if other edges affect ``pairs``."""
     truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
