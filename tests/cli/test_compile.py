@@ -314,7 +314,7 @@ def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
     shown = command_line("apply", folder, *arguments).stdout
     assert "head 1.0: flip\n    abc\n  a ··█\n  b ·█·\n" in shown
     assert re.search(r"s\d reverse +2 +1 +0\n", shown)
-    assert "The program itself gives the same." in shown
+    assert "The program returns the same values." in shown
     assert page.exists()
 
 
@@ -374,7 +374,7 @@ def test_disagreement_is_exit_1(tmp_path: Path) -> None:
     locum.CompiledTransformer(honest.config, weights).save(tmp_path / "m")
     done = command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check")
     assert done.returncode == 1
-    assert done.stdout.endswith("they do NOT agree.\n")
+    assert "The outputs do NOT agree: the program returns" in done.stdout
     assert json.loads(
         command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check", "--json").stdout
     )["results"][0]["error"] == pytest.approx(0.002)

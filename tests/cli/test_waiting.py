@@ -46,7 +46,7 @@ def test_a_line_after_two_silent_seconds(capsys: pytest.CaptureFixture[str]) -> 
     clock.now = 3.0
     watching.beat()
     watching.heard()
-    assert "locum compile is at work" in (shown := capsys.readouterr().err)
+    assert "locum compile is running" in (shown := capsys.readouterr().err)
     assert "0:00:03" in shown
     watching.beat()  # it has just been heard
     assert capsys.readouterr().err == ""
@@ -93,7 +93,7 @@ def test_steps_are_counted_on_the_same_line(capsys: pytest.CaptureFixture[str]) 
         clock.now = 30.0
         watching.beat()
         watching.heard()
-        assert "locum prove is at work" in capsys.readouterr().err
+        assert "locum prove is running" in capsys.readouterr().err
 
 
 def test_no_steps_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1004,7 +1004,7 @@ def test_an_error_of_an_exercise_names_the_label_and_is_in_view(page: Page, addr
     page.evaluate("document.querySelector('#teach-make').click()")
     said = page.locator("#teach-said")
     expect(said).to_contain_text(
-        "Maximum length of the inputs that are all checked: expected an integer from 1 to 10, got 11"
+        "Length up to which all inputs are checked: expected an integer from 1 to 10, got 11"
     )
     expect(said).to_be_in_viewport()
     page.fill("#teach-longest", "2")

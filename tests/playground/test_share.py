@@ -52,6 +52,7 @@ NO_LINKS = {
     "another alphabet": PREFIX + "+/+/",
     "too large": packed(b'{"source":"' + b"x" * LARGEST + b'"}'),
     "far too large": packed(b'{"source":"' + b"x" * (40 * LARGEST) + b'"}'),
+    "one level too deep": packed(b'{"a":' + b"[" * 8 + b"]" * 8 + b"}"),
     "too deep": packed(b'{"a":' + b"[" * 9 + b"]" * 9 + b"}"),
     "far too deep": packed(b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"),
     "no number": packed(b'{"a":NaN}'),

@@ -63,10 +63,11 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
     If the model accepts at most ``most`` inputs, all of them are used, and otherwise random samples of
     about this size. ``checked`` states whether all inputs are used. First, each input is paired with
-    two inputs of its length. If some edge is then undecided, the undecided edges of each length are
-    tested on all pairs of inputs, or on 2·``most`` random pairs. All inputs of one length have the same
-    positions, so their position embeddings are permuted in many ways instead. Signals that depend only
-    on the length are taken from an input of another length, if the network accepts several lengths.
+    two inputs of its length. Then, unless an edge is already both sufficient and necessary alone, it is
+    tested on all pairs of inputs of each length, or on 2·``most`` random pairs. All inputs of one
+    length have the same positions, so their position embeddings are permuted in many ways instead.
+    Signals that depend only on the length are taken from an input of another length, if the network
+    accepts several lengths.
     """
     circuit, network = model.circuit, CompiledNetwork(model)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
@@ -166,7 +167,8 @@ def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> t
 
     Heads that represent a count by a fraction of attention are not included. Each result counts the
     pairs on which the network and the program differ after the intervention. The s-op of the output is
-    included only if the network is correct on the clean inputs of the pairs.
+    not replaced. Its result has no mismatches, and is included only if the network is correct on the
+    clean inputs of the pairs.
     """
     circuit, root = model.circuit, model.program
     program = {name: n for n, name in fingerprints(root).items() if sort_of(n) is Sort.SOP}

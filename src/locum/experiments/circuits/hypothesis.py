@@ -14,7 +14,8 @@ answers.
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
 about the mechanism, from a sample of at most 400 inputs. Heads are selected on one half of the sample
 and measured on the other half. Probes are fitted on one half and evaluated at all layers on the other
-half. The layer of an intervention is selected on one half of the pairs and measured on the other half.
+half. The layer of an intervention is selected on one half of the pairs, and the agreement is measured
+on the other half.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ _TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which the model and the program differ, and the first position of a difference."""
+    """An input on which the model and the program differ, and the position of the first difference
+    among the compared answers.
+    """
 
     tokens: tuple[Atom, ...]
     position: int
@@ -673,8 +676,8 @@ class _Mechanism:
         return tuple(part for part in found if part is not None)
 
     def _pairs(self, sop: Node) -> list[tuple[int, int, list[Any]]]:
-        """Return pairs of inputs for which the intervention changes the program's answers, with these
-        answers.
+        """Return pairs of inputs for which the intervention changes the program's answers, with the
+        changed answers.
 
         The model must answer both inputs correctly.
         """

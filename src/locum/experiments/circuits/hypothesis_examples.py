@@ -35,7 +35,8 @@ class Example:
     #: Answers to compare, each as a position in the program's output and a position in the model's
     #: output.
     answers: tuple[tuple[int, int], ...]
-    #: Position from which the model's input contains answers of the program.
+    #: Position from which the model's input contains answers of the program; the length of the input if
+    #: there are none.
     forced: int
 
 

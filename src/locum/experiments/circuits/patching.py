@@ -46,7 +46,10 @@ class Network(Protocol):
         """Return the token embeddings and the position embeddings of a batch of inputs."""
 
     def forward(self, stream: Any, tap: Tap, first: int = 0) -> Any:
-        """Run the layers from index ``first``, and return the residual stream after the last layer."""
+        """Run the layers from index ``first``, and return the input of the unembedding.
+
+        ``tap`` can replace activations, including the returned residual stream.
+        """
 
     def norm(self, hook: str, stream: Any) -> Any:
         """Return the input of the component at ``hook``, after its layer norm if there is one."""
@@ -69,7 +72,7 @@ class CompiledNetwork:
         self.is_categorical = model.config.outputs is not None
 
     def forward(self, stream: Array, tap: Tap, first: int = 0) -> Array:
-        """Run the layers from index ``first``, and return the residual stream after the last layer."""
+        """Run the layers from index ``first``, and return the input of the unembedding."""
         config = self.model.config
         after = forward(
             self.model.weights, stream, sink=config.sink, causal=config.causal, tap=tap, first=first
@@ -149,8 +152,8 @@ class PathPatching:
     def _value(self, path: Path) -> tuple[Array, bool]:
         """Return the replacement signal of a path, and whether it is from an input of another length.
 
-        Inputs of other lengths, if given, are used if the source writes the same signals on the clean
-        inputs and on the other inputs of the pairs.
+        Inputs of other lengths, if given, are used if the source writes nearly the same signals on both
+        inputs of the pairs.
         """
         key = (path.source, path.slot)
         if key not in self._values:
@@ -174,7 +177,7 @@ class PathPatching:
         return self._value(path)[1]
 
     def patch(self, paths: Iterable[Path]) -> Any:
-        """Return the answers with the signals of ``paths`` taken from the other inputs.
+        """Return the answers after the signals of ``paths`` are replaced.
 
         The result is None if the network is undefined for these signals.
         """

@@ -1,15 +1,15 @@
 """Score edges by gradients: edge attribution patching (EAP), and EAP with integrated gradients.
 
 For each pair of inputs, an edge contributes a product of two terms, summed over positions and axes. The
-score of the edge is the absolute value of the mean contribution. The first term is the
-difference between the outputs of the writer on the two inputs. The second term is the gradient of a
-metric with respect to the input of the reader, before the norm. With ``steps`` > 1, gradients are
-averaged over interpolations between the embeddings of the two inputs (integrated gradients).
+score of the edge is the absolute value of the mean contribution. The first term is the replacement
+signal of the writer minus its clean signal. The second term is the gradient of a metric with respect to
+the input of the reader, before the norm. With ``steps`` > 1, gradients are averaged over interpolations
+between the embeddings of the two inputs (integrated gradients).
 
 The metric of a pair is the logit of the clean answer minus the logit of the other answer, summed over
 positions. If both answers are the same, the strongest alternative replaces the other answer. For
-real-valued answers, the metric is the output times s, where s is the sign of the clean answer minus the
-other answer, or 0 if both are equal.
+real-valued answers, the metric is the output times s, summed over positions. Here s is the sign of the
+clean answer minus the other answer, or 0 if both are equal.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def _backward(module: Any, run: PathPatching, embedded: dict[str, Tensor]) -> di
 def _metric(logits: Tensor, run: PathPatching) -> Tensor:
     if not run.network.is_categorical:
         difference = run.answers - run.other_answers
-        # Answers that differ only by rounding are equal in every basis.
+        # Treat answers that differ only by rounding as equal, so that the metric is the same in every
+        # basis.
         equal = np.abs(difference) <= _TIE * (1 + np.abs(run.answers).max())
         return (logits[..., 0] * torch.as_tensor(np.where(equal, 0.0, np.sign(difference)))).sum()
     clean, other = (torch.as_tensor(answers)[..., None] for answers in (run.answers, run.other_answers))

@@ -1,7 +1,7 @@
 """Find circuits by baseline methods for the dataset.
 
-- :func:`by_patching` is activation patching. Every edge, head, query, key and value, and every axis of
-  the residual stream, is replaced, one at a time, by its value on another input. The score is the
+- :func:`by_patching` is activation patching. Edges, heads, queries, keys, values and axes of the
+  residual stream are replaced, one at a time, by their values on another input. The score is the
   fraction of pairs whose answer changes.
 - :func:`by_weights` uses only weights. The score of an edge is the norm of the product of its writer's
   and reader's weights, divided by the product of their norms. The method exploits sparsity, which the

@@ -113,7 +113,7 @@ class Item:
 
 
 class Dataset(Sequence[Item]):
-    """The items of a dataset in the order of the index, usable with a PyTorch ``DataLoader``."""
+    """The items of a dataset in the order of the index; :meth:`to_torch` returns a PyTorch dataset."""
 
     def __init__(self, folder: Path, rows: list[dict[str, Any]]) -> None:
         self.folder, self.rows = folder, rows

@@ -145,10 +145,11 @@ class _Drawing:
     # Attention ----------------------------------------------------------------------------------
 
     def _moved(self, kind: str, depth: int, default: Atom) -> SOp:
-        """Return an s-op that moves a value from another position.
+        """Return an s-op that moves a value between positions.
 
         The nested attention operations are in the moved value, or in the value that determines the
-        position. If the position is a fixed function of the index, the latter are omitted.
+        position. If the position is a fixed function of the index and the length, the latter are
+        omitted.
         """
         draw = self.draw
         along_values = draw.random() < 0.5

@@ -1,4 +1,4 @@
-"""Generate a dataset: create candidates until there are enough distinct items, then write the index.
+"""Generate a dataset: create candidates until there are enough distinct circuits, then write the index.
 
 Every candidate is a case of a sweep, so generation uses several processes and can be resumed. The
 choice depends on the order of the candidates, not on their time of creation. An interrupted and resumed
@@ -38,7 +38,7 @@ from locum.networks.transformer.weights import HARD, SOFTMAX
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
 #: Maximum number of circuits of a dataset, and of waves of named or of random candidates.
 MOST, _WAVES = 100_000, 12
-#: Divisor for additional candidates: a wave contains 1/16 more candidates than are missing, since
+#: Divisor for additional candidates: a wave contains about 1/16 more candidates than are missing, since
 #: random programs are rarely rejected.
 _MORE = 16
 _REQUEST, _RESULTS = "request.json", "results.jsonl"
@@ -220,7 +220,7 @@ NAMED_SHARE = 0.4
 
 def named_candidates(seed: int) -> Iterator[dict[str, Any]]:
     """Yield settings of named programs in a random order, for the first size of each program, then the
-    second.
+    second, and so on.
 
     For each size, all programs with softmax attention precede all programs with hard attention.
     """

@@ -1,4 +1,4 @@
-"""Write the index, metadata, checksums and verification scripts of a dataset.
+"""Write the index, the metadata, the checksums and the scripts of a dataset.
 
 ``index.parquet`` contains a row for each item, with one type per column. ``index.jsonl`` contains the
 same rows. ``README.md`` is the data card, and ``croissant.json`` describes the files and columns
@@ -37,34 +37,34 @@ COLUMNS: Mapping[str, tuple[type, str]] = {
     "id": (str, "tier and name of the item"),
     "circuit": (str, "name of the circuit, the same in all tiers"),
     "tier": (str, "plain, rotated, superposed, decoys, normed, realistic or trained"),
-    "split": (str, "train or test, by the shape of the program; random_train, random_test"),
-    "name": (str, "the program, or random"),
-    "family": (str, "where the program comes from"),
+    "split": (str, "train, test, random_train or random_test"),
+    "name": (str, "name of the program, or random"),
+    "family": (str, "family of the program, or random"),
     "program_hash": (str, "stable hash of the program"),
-    "shape": (str, "hash of the program's graph without its constants"),
+    "shape": (str, "hash of the shape of the program"),
     "attention": (str, "hard or softmax"),
-    "causal": (bool, "whether it is a decoder"),
-    "layers": (int, "layers"),
-    "heads": (int, "heads in all layers, decoys included"),
-    "heads_in_layers": (str, "heads of each layer, separated by blanks"),
-    "true_heads": (int, "heads that are not decoys"),
-    "hidden_units": (int, "relu units in all layers"),
-    "d_model": (int, "axes of the residual stream"),
-    "slots": (int, "rows of slots.safetensors"),
-    "parameters": (int, "numbers in the weights"),
+    "causal": (bool, "whether the network is a decoder"),
+    "layers": (int, "number of layers"),
+    "heads": (int, "number of heads in all layers, including decoys"),
+    "heads_in_layers": (str, "number of heads of each layer, separated by spaces"),
+    "true_heads": (int, "number of heads that are not decoys"),
+    "hidden_units": (int, "number of ReLU units in all layers"),
+    "d_model": (int, "number of axes of the residual stream"),
+    "slots": (int, "number of rows of slots.safetensors"),
+    "parameters": (int, "number of weights, including zeros"),
     "vocabulary": (int, "number of tokens in the vocabulary"),
     "shortest": (int, "length of the shortest input"),
     "longest": (int, "length of the longest input"),
-    "inputs": (int, "inputs on which network and program were compared"),
+    "inputs": (int, "number of inputs on which the network and the program were compared"),
     "all_inputs": (bool, "whether these are all possible inputs"),
-    "largest_error": (float, "largest error of a real-valued answer; 0 where answers are categories"),
-    "tolerance": (float, "the error that is allowed"),
-    "edges": (int, "edges of the circuit"),
-    "necessary_edges": (int, "edges that were found to be necessary"),
-    "sufficient_edges": (int, "edges that were found to be sufficient"),
-    "circuit_on_all_inputs": (bool, "whether edges were tried on all inputs"),
-    "folder": (str, "where the item is"),
-    "sha256": (str, "SHA-256 of the weights' file"),
+    "largest_error": (float, "largest error of a real-valued answer; 0 for categorical answers"),
+    "tolerance": (float, "largest error that is allowed"),
+    "edges": (int, "number of edges of the circuit"),
+    "necessary_edges": (int, "number of edges that were found to be necessary"),
+    "sufficient_edges": (int, "number of edges that were found to be sufficient"),
+    "circuit_on_all_inputs": (bool, "whether edges were tested on all inputs"),
+    "folder": (str, "folder of the item"),
+    "sha256": (str, "SHA-256 hash of model.safetensors"),
 }
 
 
@@ -79,7 +79,7 @@ def _pyarrow() -> Any:
 def write_index(place: Path, rows: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     """Write the index and the accompanying files of a dataset, and return a summary.
 
-    The rows may be in any order. The hash of its weights is added to each row.
+    The rows may be in any order. The hash of the weights is added to each row.
     """
     for row in rows:
         row["sha256"] = _digest(place / row["folder"] / "model.safetensors")
@@ -220,21 +220,22 @@ interventions.
 
 {table}
 
-`train` and `test` have named programs. `random_train` and `random_test` have random programs.
-Programs of one shape are in one of train and test only. Families of the first tier: {families}.
+`train` and `test` contain named programs. `random_train` and `random_test` contain random programs.
+All programs of one shape are training programs, or all are test programs. The shape of a program is
+its graph without numbers, tables and names. Families of the first tier: {families}.
 
 | file of an item | content |
 |---|---|
 | `program.rasp` | the program |
 | `config.json`, `model.safetensors` | the network |
 | `circuit.json` | the label: nodes and edges; `necessity` of an edge is alone, jointly or length |
-| `slots.safetensors` | `directions` [slot, d_model]: what one unit of a slot adds to the stream |
+| `slots.safetensors` | `directions` [slot, d_model]: the vector of each slot in the residual stream |
 | `examples.json` | inputs with outputs, and counterfactual pairs |
-| `certificate.json` | inputs on which network and program agree, largest error, tolerance |
+| `certificate.json` | number of inputs on which network and program agree, largest error, tolerance |
 
 ## Loading and scoring
 
-Python, NumPy and safetensors are enough.
+This code requires only Python, NumPy and safetensors.
 
 ```python
 from pathlib import Path
@@ -264,7 +265,7 @@ checks all files.
 |---|---|
 {versions}
 
-The seed is {seed}. `SHA256SUMS` has the hash of every other file.
+The seed is {seed}. `SHA256SUMS` contains the hash of every other file.
 
 | SHA-256 | |
 |---|---|
@@ -340,8 +341,8 @@ def croissant(place: Path, request: dict[str, Any]) -> dict[str, Any]:
         "distribution": [
             _file(place, INDEX, "application/x-parquet", "One row for each item."),
             _file(place, ROWS, "application/jsonlines", "The same rows as JSON."),
-            _file(place, "verify.py", "text/x-python", "Checks everything; needs NumPy, safetensors."),
-            _file(place, "score.py", "text/x-python", "Scores circuits; needs NumPy, safetensors."),
+            _file(place, "verify.py", "text/x-python", "Checks all files and runs all networks."),
+            _file(place, "score.py", "text/x-python", "Scores circuits."),
             *(
                 {
                     "@type": "cr:FileSet",
@@ -379,12 +380,12 @@ def croissant(place: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 _FILES = (
     ("program.rasp", "text/plain", "The program."),
-    ("config.json", "application/json", "How to feed the weights and read their outputs."),
+    ("config.json", "application/json", "The configuration of the network."),
     ("model.safetensors", "application/octet-stream", "The weights."),
-    ("circuit.json", "application/json", "The circuit: nodes, edges, what was found to be necessary."),
+    ("circuit.json", "application/json", "The circuit: nodes, edges, and which edges are necessary."),
     ("slots.safetensors", "application/octet-stream", "The direction of each slot of the circuit."),
     ("examples.json", "application/json", "Inputs with expected outputs, and counterfactual pairs."),
-    ("certificate.json", "application/json", "On what network and program were found to agree."),
+    ("certificate.json", "application/json", "On how many inputs network and program agree."),
 )
 
 

@@ -14,8 +14,8 @@ accepted:
   network returns the program's output, among pairs for which this output is defined. These fractions
   must be at least :data:`LEAST_AGREEMENT`.
 - ``outside``: the largest change of a probability if components outside of the circuit are patched, all
-  at once or one at a time, with one random permutation of positions for each pair. This change must be
-  at most :data:`LARGEST_EFFECT`, and no answer may change.
+  at once or one at a time. Each pair has one permutation of positions. This change must be at most
+  :data:`LARGEST_EFFECT`, and no answer may change.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STEPS, ATTEMPTS, _BATCH, _INTERVAL = 800, 2, 64, 50
 _RATE, _WARMUP = 4e-3, 40
 #: Figures at which a run ends early: minimum agreement and maximum effect.
 _GOOD_AGREEMENT, _GOOD_EFFECT = 0.999, 0.03
-#: Number of pairs per forward pass in measurements.
+#: Maximum number of pairs per forward pass in measurements.
 _CHUNK = 2048
 
 

@@ -82,20 +82,21 @@ _ATTEMPTS = 240
 #: Largest number of inputs for which circuits are checked on all inputs, and size of the sample
 #: otherwise.
 _MOST_CHECKED, _SAMPLED = 400, 60
-#: Number of pairs, besides those of the examples, on which the necessary edges alone must preserve
-#: every answer.
+#: Number of pairs, in addition to the pairs of the examples, on which the necessary edges alone must
+#: preserve every answer.
 _PAIRS = 160
 #: Largest error of a real-valued answer in tiers with softer heads and tables.
 _SOFT_ERROR = 0.0125
-#: Smallest gap between attention scores in the plain tier: e^−64 is below the rounding error of every
-#: sum. The compiler's gaps, often 2048, would multiply rounding errors of gradients by the same factor.
+#: Gap between attention scores to which heads of the plain tier are softened: e^−64 is below the
+#: rounding error of float64. The compiler's gaps, often 2048, would multiply rounding errors of
+#: gradients by the same factor.
 _SHARPNESS = 64.0
 #: Smallest change of a real-valued answer that counts when a head is ablated.
 _CHANGE = 1e-4
 #: Maximum number of inputs of each length on which heads are ablated and weights are measured.
 _FITTED = 150
-#: Depths of nested attention to draw for a given number of layers. For many layers, only the depths
-#: that most often lead to this number.
+#: Depths of nested attention to draw for a given number of layers. For many layers, the table contains
+#: only the depths that most often lead to this number.
 _DEPTHS = {1: (1,), 2: (1, 2), 3: (2, 3), 4: (3, 4), 5: (3, 4), 6: (5,), 7: (5, 6), 8: (7,)}
 #: Vocabularies and lengths of the longest input of random programs.
 _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
@@ -155,7 +156,7 @@ def make(
 
 @dataclass(frozen=True)
 class Item:
-    """The content of an item: the files of its folders, and the returned rows of the index."""
+    """The content of an item: the files of its folders, and the result of :func:`make`."""
 
     #: Files of each folder, by the path of the folder in the dataset.
     folders: dict[str, dict[str, Content]]
@@ -355,7 +356,7 @@ def _checked(
         _require_alive(unlabelled, some, tolerance)
     circuit = check_circuit(model, most=_MOST_CHECKED if inputs.space <= _MOST_CHECKED else _SAMPLED)
     if not circuit.checked["complete"]:
-        raise RejectedProgramError("the edges that are necessary are not all that matter")
+        raise RejectedProgramError("replacing all unnecessary edges changes an answer")
     plain = Labelled.of(model, circuit)
     if inputs.complete and model.config.attention == SOFTMAX:
         # Units that round, units at their kinks and large scores have different gradients in other
@@ -470,13 +471,13 @@ def _require_alive(network: Network, batches: Sequence[Array], change: float) ->
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
-    """Reject a circuit if a head has no necessary edge, or if other edges matter on ``pairs``."""
+    """Reject a circuit if a head has no necessary edge, or if other edges affect ``pairs``."""
     truth = Truth(plain.circuit.data())
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
     runs = runs_of(plain.network, pairs)
     if faithfulness(runs, truth, truth.edges) < 1:
-        raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
+        raise RejectedProgramError("on other pairs, replacing unnecessary edges changes an answer")
 
 
 def _files(

@@ -74,9 +74,8 @@ def faithfulness_curve(
 ) -> dict[str, Any]:
     """Return the fraction of unchanged answers as a function of the fraction of edges that are kept.
 
-    The edges with the highest scores are kept. The signals of all other edges are taken from the other
-    input of a pair. ``of_the_circuit`` is the fraction of unchanged answers if the edges of the true
-    circuit are kept.
+    The edges with the highest scores are kept. The signals of all other edges are replaced.
+    ``of_the_circuit`` is the fraction of unchanged answers if the edges of the true circuit are kept.
     """
     scores = _checked(read_claimed, truth, claimed).get("edges")
     if scores is None:

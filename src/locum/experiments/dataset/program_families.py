@@ -349,8 +349,8 @@ def _simulators() -> dict[str, Source]:
             simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
-            # Positions in U are the layout of its matrices. Computing them would require most of the
-            # layers.
+            # In U, positions determine the layout of the matrices. Without embeddings, most of the
+            # layers would compute functions of the position.
             program = _always(simulator.program)
             sources[name] = Source("U", program, numbers, sizes, fixed=True, fold=True)
     return sources

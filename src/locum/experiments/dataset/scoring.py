@@ -10,9 +10,8 @@
 - ``slots``: ``{"direction": [0.0, 1.0, …]}``, directions of the residual stream.
 
 Scores below 10⁻⁶ of the largest score of a level, both as absolute values, count as 0, because they may
-be rounding errors. If
-edges are given, missing lists of heads and of queries, keys and values are derived from them. Parts
-that are not listed have score 0. Unknown and repeated names are rejected.
+be rounding errors. If edges are given, missing lists of heads and of queries, keys and values are
+derived from them. Parts that are not listed have score 0. Unknown and repeated names are rejected.
 
 A circuit contains a node for each slot that a head writes. Methods that find circuits use larger units:
 heads, and edges from one part to the queries, keys or values of another. :class:`Truth` is the circuit

@@ -13,12 +13,12 @@ a network, the gradient is 0 at most edges. :func:`soften` makes two changes:
   cover half of the distance and the riser covers the other half.
 
 With ``tread=None``, only units that round by adding and subtracting a large number are replaced. In
-floating-point numbers, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded, but only on an axis of the stream and not in
-another basis. Layers are then changed in order, since lower biases change the inputs of later layers.
+float64, x + 1.5·2⁴⁰ − 1.5·2⁴⁰ is x rounded to a multiple of 2⁻¹². Such units are exact only in the
+basis of the compiled network. Layers are then changed in order, since lower biases change the inputs of
+later layers.
 
 If the argument of ReLU in a unit that is not replaced is close to 0 on some input, the bias of the unit
-is lowered by a small multiple of 10⁻¹² times the lengths of stream and weights. Otherwise, rounding
-errors would determine the gradient at the kink of ReLU.
+is lowered slightly. Otherwise, rounding errors would determine the gradient at the kink of ReLU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGE = 2.0**30
 _MOST, _CLOSEST = 120, 1e-3
 #: Scores that differ by at most this are equal.
 TIE = 1e-3
-#: Minimum distance of the input of a unit from its kink, relative to the lengths of stream and weights.
+#: Minimum distance of the input of a unit from its kink, relative to the norms of stream and weights.
 _KINK = 1e-12
 #: Maximum number of biases of a unit that are tried, each lower than the previous one by this distance.
 _LOWERINGS = 20

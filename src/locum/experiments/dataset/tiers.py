@@ -263,9 +263,9 @@ def superposed(labelled: Labelled, right: Right, generator: np.random.Generator)
     dimensions.
 
     If the projected network is not correct, one more axis is used, and finally as many axes as before.
-    The result may still be incorrect. Decoders are
-    exact for all outputs of embeddings, heads and hidden units, even if an intervention combines
-    outputs on different inputs. The labels therefore remain valid.
+    The result may still be incorrect. Decoders are exact, up to rounding, for all outputs of
+    embeddings, heads and hidden units, even if an intervention combines outputs on different inputs.
+    The labels therefore remain valid.
     """
     spans = _spans(labelled)
     needed = max(len(basis) for basis in spans.values())

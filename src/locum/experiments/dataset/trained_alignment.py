@@ -137,8 +137,8 @@ def _times(program: Node) -> dict[Node, int]:
     """Return the time at which each node of a program is computed.
 
     The time is −1 for embeddings, 2·layer for aggregates, and 2·layer + 1 for counts and other results
-    of hidden units. A selector has the time of its latest input. Inputs have a
-    fixed length, so ``length`` is a constant.
+    of hidden units. A selector has the time of its latest input. Inputs have a fixed length, so
+    ``length`` is a constant.
     """
     times: dict[Node, int] = {}
     kinds: dict[Node, frozenset[str]] = {}

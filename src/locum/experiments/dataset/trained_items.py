@@ -1,8 +1,7 @@
 """Label a trained network: components by the alignment with a program, edges by path patching.
 
-An edge is necessary if some answer changes when the signal of the edge, alone or together with the
-signals of other edges, is taken from another input. All edge labels are measured on the trained
-network.
+An edge is necessary if some answer changes when its signal is taken from another input, alone or
+together with the signals of other edges. All edge labels are measured on the trained network.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _measured(labelled: Labelled, pairs: Sequence[dict[str, Any]]) -> Circuit:
     complete = unchanged_share(runs, idle) == 1
     checked = {"pairs": len(pairs), "all inputs": False, "seed": 0, "complete": complete}
     if not complete:
-        raise RejectedProgramError("the edges that are necessary are not all that matter")
+        raise RejectedProgramError("replacing all unnecessary edges changes an answer")
     return replace(circuit, edges=edges, checked=checked)
 
 

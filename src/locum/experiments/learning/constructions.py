@@ -205,9 +205,9 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 def _fetch(kind: str, count: int, beta: float) -> Construction:
     """Return a construction with one head that reverses a sequence of ``count`` tokens.
 
-    Position i reads the token of position N − 1 − i. The network has other weights than the compiled
-    network, which contain the keys of this kind. Its slots are the token, the answer, the queries and
-    the keys. The other settings are the same as in the compiled network.
+    Position i reads the token of position N − 1 − i. The weights differ from the weights of the
+    compiled network, because they contain the keys of this kind. The slots are the token, the answer,
+    the queries and the keys. The other settings are the same as in the compiled network.
     """
     program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
     compiled = compile_program(

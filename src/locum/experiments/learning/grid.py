@@ -106,7 +106,7 @@ def larger() -> list[Settings]:
 
 
 def random() -> list[Settings]:
-    """Return runs that start from random weights in the same architectures."""
+    """Return runs that train ``fetch`` and U from random weights."""
     start: Settings = {"start": "random", "sigmas": [1.0], "seeds": 8, "batch": 16}
     ways: list[Settings] = [
         {"optimiser": "adam", "rate": 1e-2},

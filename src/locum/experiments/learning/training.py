@@ -48,7 +48,7 @@ _MOST_NUMBERS = {"cpu": 2**25, "cuda": 2**27}
 
 
 def learn(**settings: Any) -> dict[str, Any]:
-    """Return the results of :func:`train` with hashes of the network, as a case of a sweep."""
+    """Return the results of :func:`train` with hashes of the network, in the format of a sweep."""
     built = construction(settings)
     trained = train(settings)
     hashes = {"weights": built.model.hash, "program": built.model.config.program_hash}

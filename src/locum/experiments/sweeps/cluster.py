@@ -17,9 +17,10 @@ from locum.errors import InputError, LocumError
 from locum.experiments.sweeps.processes import Workers, failure
 from locum.experiments.sweeps.sweep_case import Case, Result, read_line
 
-#: Number of cases submitted at one time per thread of the cluster, and the minimum number of cases.
+#: Maximum number of pending cases per thread of the cluster, and lower limit of this maximum for the
+#: whole cluster.
 _AHEAD, _LEAST = 4, 64
-#: Seconds between checks of the number of threads in the cluster.
+#: Minimum number of seconds between checks of the number of threads in the cluster.
 _LOOK = 5.0
 #: Timeout of the connection to the scheduler in seconds.
 _PATIENCE = 30.0
@@ -90,7 +91,7 @@ def _result(future: Any, case: Case) -> Result:
         return read_line(future.result())
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            return failure(case, "error", {"error": "the cluster lost every worker that it was run on"})
+            return failure(case, "error", {"error": "the cluster lost all workers that ran the case"})
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise LocumError(
             f"the cluster could not compute {case.title}: {reason}; the results "

@@ -26,7 +26,7 @@ from locum.files import check_target, open_file
 
 try:
     import fcntl
-except ImportError:  # Windows: two sweeps that write one file are not detected
+except ImportError:  # Windows: the file is not locked
     fcntl = None  # type: ignore[assignment]
 
 #: Maximum size of a file of results in bytes.
@@ -38,8 +38,8 @@ _SYNCHRONISE = 1.0
 def read(path: str | Path) -> Iterator[Result]:
     """Yield the results in a file in order, without an incomplete last line.
 
-    A last line that lacks only its newline is yielded.
-    If a key occurs several times, its last result is valid.
+    A last line that lacks only its newline is yielded. If a key occurs several times, its last result
+    is valid.
     """
     with open_file(path, MOST_FILE) as file:
         for result in _results(file, path):
@@ -153,7 +153,7 @@ class Store:
             return
         if not cut:
             self._write(b"\n")
-            self.repair = "the last line had lost its end, which was put back"
+            self.repair = "the last line lacked its newline, which was added"
             return
         os.ftruncate(self._handle, os.fstat(self._handle).st_size - len(cut))
         self.repair = (

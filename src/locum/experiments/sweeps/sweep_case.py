@@ -219,7 +219,7 @@ class Result:
 def read_line(line: bytes) -> Result:
     """Return the result in a line.
 
-    ``RejectedLineError`` is raised for a line that :meth:`Result.line` did not write in this form.
+    ``RejectedLineError`` is raised for a line in another format, or with a wrong checksum or key.
 
     >>> read_line(b'{"key": 1}')
     Traceback (most recent call last):

@@ -54,7 +54,9 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _where(error: Exception) -> list[str]:
-    """Return the last 20 functions and lines in the traceback of an error, without folder names."""
+    """Return the functions and lines in the last 20 or fewer entries of the traceback of an error,
+    without folder names.
+    """
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
 

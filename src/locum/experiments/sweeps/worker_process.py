@@ -2,7 +2,8 @@
 
 :class:`WorkerProcess` starts the function ``main`` of a module, which calls :func:`serve`. Both
 processes exchange lines of bytes. On POSIX systems, a worker does not receive Ctrl-C. A worker ends
-when its input is closed, even during a computation, so it cannot outlive the process that started it.
+when its input is closed, even during a computation. It therefore also ends after the process that
+started it ends.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ def _verdict(result: dict[str, Any]) -> str:
     from locum.rasp import echo
 
     if not result["agrees"]:
-        return f"The program itself gives {echo.sequence(result['program'])}: they do NOT agree."
+        return f"The outputs do NOT agree: the program returns {echo.sequence(result['program'])}."
     if "error" in result:
         allowed = f" (allowed: {at_most(result['allowed'], '.1e')})"
-        return f"The program itself gives the same, to {at_most(result['error'], '.1e')}{allowed}."
-    return "The program itself gives the same."
+        return f"The program returns the same values, up to {at_most(result['error'], '.1e')}{allowed}."
+    return "The program returns the same values."

@@ -135,7 +135,10 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
 
 
 def arrays_of(module: Module) -> dict[str, Numbers]:
-    """Return matrices and settings of T as named arrays; :func:`module_of` restores T from them."""
+    """Return matrices and settings of T as named arrays.
+
+    :func:`known_arrays` and :func:`module_of` restore T from these arrays.
+    """
     arrays: dict[str, Numbers] = {}
     for name, copies in module.matrices().items():
         parts = [numpy_of(copy) for copy in copies]

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 OF_PROGRAMS = ("length", "vocabulary", "numeric", "fixed", "causal", "inputs")
 #: Maps settings to options with a different name.
 _OPTIONS = {"vocabulary": "vocab", "ranges": "range"}
-#: Maximum number of tokens of a default input, and default maximum length of the words of a language.
+#: Maximum number of tokens of an example input of variable length, and default maximum length of the
+#: words of a language.
 DRAWN, WORD = 8, 8
 #: Maximum number of random inputs that are tried until one satisfies the conditions on inputs.
 ATTEMPTS = 500

@@ -59,8 +59,8 @@ def make(
 
     Each circuit consists of a program, a network whose outputs were compared with the program, and the
     circuit graph as the label. --size is the number of circuits, and each --tier contains another
-    network for the same circuit. To continue an interrupted command, run it again; the files are
-    identical. --sharpness and --tread apply to the tiers normed and realistic.
+    network for the same circuit. To continue an interrupted command, run it again. The final files do
+    not depend on the interruption. --sharpness and --tread apply to the tiers normed and realistic.
     """
     from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
     from locum.experiments.dataset.tiers import WeightOptions
@@ -107,8 +107,8 @@ def score(circuit: Path, found: Path, threshold: float) -> Report:
     """Score a circuit found by a method against the true circuit.
 
     CIRCUIT is the circuit.json of an item of the dataset. FOUND is a JSON file of edges, heads,
-    queries/keys/values or slots with a score for each, or another circuit.json. If CIRCUIT is in the
-    folder of its item, the command also measures the faithfulness of the found edges.
+    queries/keys/values or slots, each with an optional score, or another circuit.json. If CIRCUIT is in
+    the folder of its item, the command also measures the faithfulness of the found edges.
     """
     from locum.experiments.dataset.parts import score, score_item
     from locum.experiments.dataset.scoring import Truth
@@ -142,6 +142,7 @@ def _score_text(result: dict[str, Any]) -> Iterator[str]:
     if "faithfulness" in result:
         curve = result["faithfulness"]
         yield (
-            f"faithfulness: {curve['area']:.3f} (area under the curve); the true circuit keeps "
-            f"{curve['of_the_circuit']:.0%} of answers by {curve['edges_of_the_circuit']:.0%} of edges"
+            f"faithfulness: {curve['area']:.3f} (area under the curve); the true circuit preserves "
+            f"{curve['of_the_circuit']:.0%} of answers with {curve['edges_of_the_circuit']:.0%} of the "
+            "edges"
         )

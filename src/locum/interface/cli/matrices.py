@@ -1,7 +1,7 @@
 """Read matrices from .npy, .npz and .safetensors files, without unpickling.
 
-In .npy and .npz files, names, shapes and sizes are checked before numbers are read, because the header
-of a small .npz file can claim gigabytes of data.
+In .npy and .npz files, names, shapes and sizes are checked before numbers are read. Otherwise, the
+header of a small .npz file could claim gigabytes of data.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def report(statement: str | None, output: tuple[Path, ...]) -> Report:
     """Check every statement of the paper as printed.
 
     STATEMENT is a label of the paper, such as algo:softmax, to check only this statement. Checking all
-    statements takes about a minute of CPU time. The exit code is 1 if a check of Locum's own
-    programs fails, if a printed statement fails and no erratum explains the failure, or if no check
-    demonstrates an erratum.
+    statements takes about a minute of CPU time. The exit code is 1 if a check of Locum's own programs
+    fails, or if a printed statement fails and no erratum explains the failure. The exit code is also 1
+    if no check demonstrates one of the errata.
     """
     from locum.interface.display.report_page import report_markdown, report_page
     from locum.paper.paper_report import reproduce, reproduce_one
@@ -166,8 +166,8 @@ def _cookbook() -> Report:
 def errata(number: str | None) -> Report:
     """List the paper's errata, with counterexamples.
 
-    NUMBER is the number of an erratum, such as E7, to list only this erratum. The command
-    `locum prove claim NUMBER` refutes an erratum that is a claim about a program.
+    NUMBER is the number of an erratum, such as E7, to list only this erratum. If the printed statement
+    is a claim about a program, `locum prove claim NUMBER` refutes the statement.
     """
     from locum.paper.errata import ERRATA, SEVERITIES
 

@@ -118,7 +118,7 @@ def command(
     # A worker that shares a core with other processes needs more wall time than CPU time.
     limits = Limits(cpu=most, wall=most + 3.0, memory=2**30 if public else Limits.memory)
     workers = workers or max(2, os.cpu_count() or 2)
-    # On a public server, one client cannot use all workers.
+    # On a public server with several workers, one client cannot use all of them.
     share = max(1, workers - 1) if public else None
     pool = Pool(workers, waiting, limits, share, spare=2)
     names = [name.lower() for name in host_name]

@@ -35,7 +35,10 @@ SUFFIXES = (".rasp", ".json", *DIALECTS, *MACHINES, COUNTER)
 
 
 class Program:
-    """A loaded program with its input ``tokens``; by default, the program sets the input."""
+    """A loaded program with its input ``tokens``.
+
+    By default, the input is the example that the program sets, or ``hello``.
+    """
 
     def __init__(self, path: Path, tokens: Any = None) -> None:
         self.path = path
@@ -69,7 +72,8 @@ class Program:
     def value(self, name: str | None) -> tuple[str, Any]:
         """Return a name and its value, by default the last expression statement of the program.
 
-        For a program without expression statements, the default is the last assigned s-op or selector.
+        For a program without expression statements, the default is the last assigned name, whose value
+        must be an s-op or a selector.
         """
         if name is not None and self.session is not None:
             return name, self.session.value_of(name)
@@ -193,7 +197,10 @@ def load_program(
 
 
 def split_alphabet(text: str | None) -> list[str] | None:
-    """Return the symbols of an alphabet: single characters, or comma-separated strings."""
+    """Return the symbols of an alphabet: single characters, or comma-separated strings.
+
+    The result is None if ``text`` is None.
+    """
     if text is None:
         return None
     return [part for part in (text.split(",") if "," in text else text) if part.strip()]

@@ -29,7 +29,7 @@ class Status:
     """The progress line of the running command."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock = f"locum {name} is at work", clock
+        self._name, self._clock = f"locum {name} is running", clock
         self._began = self._last = clock()
         self._text, self._done, self._total = self._name, 0, 0
         self._line: Progress | None = None
@@ -115,7 +115,7 @@ class Status:
 def counted(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """Yield a function ``(done, total, name)`` that updates the progress line.
 
-    ``what`` describes the work. Without a terminal, the function has no effect.
+    ``what`` describes the work. If the command has no progress line, the function has no effect.
     """
     status = current()
     if status is None:

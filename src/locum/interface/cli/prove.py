@@ -181,8 +181,8 @@ def export(name: str | None, shape: tuple[int, ...]) -> Report:
     """Print the program of a construction as a Coq term.
 
     Example: locum prove export matmul_fetch 3 3 4. The type of the term is sop, defined in
-    proofs/Rasp.v. For small shapes, `make coq` checks that the term equals the program in the theorem.
-    Without NAME, the command lists the constructions.
+    proofs/Rasp.v. The theorem is about a Coq definition. `make coq` checks at many shapes
+    that the term equals this definition. Without NAME, the command lists the constructions.
     """
     from locum.proofs.coq.coq_text import coq_term
     from locum.proofs.coq.tie_table import BY_NAME, TIES

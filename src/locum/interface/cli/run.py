@@ -1,14 +1,13 @@
 """Run a program on an input, or show its heads, steps or flow.
 
-PROGRAM is a file of RASP text (.rasp), C-RASP (.crasp), B-RASP (.brasp), LTL (.ltl) or first-order
-logic (.fo), a graph as JSON, or the name of a listing or an example. The command shows the names given
-with --name. Without --name, it shows every expression statement of RASP text, or the last definition if
-there is none, and every definition in another language. Programs of C-RASP and B-RASP, formulas, and
-counter automata (.counter) accept or reject a word.
+PROGRAM is a file, or the name of a listing or an example. A file contains RASP text (.rasp), C-RASP
+(.crasp), B-RASP (.brasp), LTL (.ltl), first-order logic (.fo) or a graph as JSON (.json). The command
+shows the names given with --name. Without --name, it shows every expression statement of RASP text, or
+the last definition if there is none, and every definition in another language. Programs of C-RASP and
+B-RASP, formulas, and counter automata (.counter) accept or reject a word.
 
 SUBLEQ and FLEQ programs (.subleq, .fleq) run on a looped transformer, and each step is compared with
-a direct computation. --input '{"n": 5}' sets words or registers. The exit code is 1 if
-a step differs.
+a direct computation. --input '{"n": 5}' sets words or registers. The exit code is 1 if a step differs.
 """
 
 from __future__ import annotations

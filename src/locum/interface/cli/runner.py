@@ -1,4 +1,4 @@
-"""Run a command: check its options, write its files, print its report, and set the exit code.
+"""Run a command: check its output files, write them, print its report, and set the exit code.
 
 A command is a function from options to a :class:`Report`. This module handles ``--json``, exit codes
 and output files for all commands.
@@ -22,7 +22,7 @@ from locum.interface.cli.progress import is_quiet
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: A line of text, or a rich renderable.
+#: A text, or a rich renderable.
 Part: TypeAlias = "str | RenderableType"
 #: The content of a file, the files of a folder, or a function that writes to the path.
 Content: TypeAlias = "str | bytes | Mapping[str, str] | Callable[[Path], object]"
@@ -147,8 +147,10 @@ def _write(path: Path, content: Content) -> None:
 
 
 def _check_targets(context: click.Context) -> None:
-    """Raise an error before the command runs if an output file is an input, cannot be written, or has
-    an unsupported suffix.
+    """Raise an error before the command runs if an output file is not valid.
+
+    A valid output file has a supported suffix, is not an input, and is a new or a regular file in an
+    existing folder.
     """
     inputs: list[Path] = []
     targets: list[tuple[str, OutputFile, Path]] = []

@@ -1,4 +1,4 @@
-"""Run U, the universal simulator: T and X in, T(X) out.
+"""Run the universal simulator U on a layer T and its input X.
 
 --order draws T and X at random. Otherwise, FILE contains T and X: a file written with -o, or a .npz or
 .safetensors file with arrays X, A, V and optionally W_O, b_O, W1, W2, b1, b2, gain1, bias1, …. The

@@ -98,7 +98,7 @@ def _compile(model: Any, options: dict[str, Any]) -> None:
 
 @contextmanager
 def _errors_of_the_library() -> Iterator[None]:
-    """Convert errors of the transformers library, such as too long texts, to ``InputError``."""
+    """Convert errors of the transformers library, for example for long texts, to ``InputError``."""
     try:
         yield
     except LocumError:

@@ -71,7 +71,7 @@ def verdict(report: HypothesisReport) -> str:
     """Return the verdict of a report in two sentences."""
     counted = (
         f"{report.agreement:.1%} of {report.answers:,} answers to {report.inputs:,} inputs agree, and "
-        f"{report.input_agreement:.1%} of the inputs in all answers."
+        f"all answers agree for {report.input_agreement:.1%} of the inputs."
     )
     if report.holds:
         return f"The hypothesis holds on these inputs. {counted}"
@@ -110,7 +110,12 @@ def _heads(report: HypothesisReport) -> str:
         )
         for head in report.heads
     ]
-    names = ("selector of the program", "head of the model", "distance", "of uniform attention")
+    names = (
+        "selector of the program",
+        "head of the model",
+        "distance",
+        "distance of uniform attention",
+    )
     figures = "".join(map(_patterns, report.heads))
     return (
         f"<h2>Heads</h2>{_table(names, rows)}<p class=small>The distance is the mean total variation "

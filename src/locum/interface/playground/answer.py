@@ -1,4 +1,4 @@
-"""Answer one request of the page, as a function from JSON to JSON without state or files.
+"""Answer one request of the page, as a function from JSON to JSON without state.
 
 >>> reply = answer({"action": "run", "source": "x = indices + 1;", "input": "abc"})
 >>> reply["statements"][0]["values"]

@@ -142,7 +142,10 @@ def equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
 
 
 def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
-    """Return a note on an error that is hard to see: another type, or a very small difference."""
+    """Return a note on an error that is hard to see: another type, or a very small difference.
+
+    The note is empty if there is no such error.
+    """
     for place, (value, right) in enumerate(zip(values, expected, strict=True)):
         kind, expected_kind = _kind(value), _kind(right)
         if kind != expected_kind:

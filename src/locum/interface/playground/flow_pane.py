@@ -2,8 +2,8 @@
 
 Heads of the program are numbered from 1 in the order of ``draw``, and each member of a family has a
 number. The compiler may merge heads, or replace a head by a table. Each head of the network was made
-for a node of the traced program. The head corresponds to the heads of the program whose results this
-node combines, after ``length`` and ``selector_width`` are replaced by their heads.
+for nodes of the traced program. The head corresponds to the heads of the program whose results these
+nodes combine, after ``length`` and ``selector_width`` are replaced by their heads.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Flow:
         """Return the name of a head of the network.
 
         If the head corresponds one to one to a head of the program, the result is the name of the
-        selector of this head in the program.
+        selector in the program. Otherwise, the result is the label of the head in the network.
         """
         places = self.made_of[layer, number]
         if len(places) == 1 and self._parts[places[0]] == 1:

@@ -143,7 +143,9 @@ def _is_input(program: Program, word: Any) -> bool:
 
 
 def _words(word: Sequence[Any]) -> Iterator[Any]:
-    """Yield all short inputs over the symbols of ``word``, then ``word`` and random longer inputs."""
+    """Yield all short inputs over the first symbols of ``word``, then ``word`` and random longer
+    inputs.
+    """
     symbols: list[Any] = []
     for token in word:
         if len(symbols) < SYMBOLS and not any(equal(token, other) for other in symbols):

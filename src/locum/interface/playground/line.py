@@ -34,7 +34,7 @@ from typing import Any
 
 
 class BusyError(Exception):
-    """Raised if a request is not answered because the queue is full or the playground is ending."""
+    """An error that is raised for a request that is not answered: the playground is busy or ending."""
 
 
 BUSY = "the playground is busy; try again in a moment"
@@ -173,7 +173,7 @@ class Line:
             record.broken.append(record.time)
 
     def _record(self, client: str) -> Record:
-        """Return the current record of a client, and delete the records of the least recent clients."""
+        """Return the current record of a client; if there are too many records, delete the oldest."""
         now = self._clock()
         record = self._records.pop(client, None) or Record(now)
         record.age(now)

@@ -20,7 +20,8 @@ from locum.networks.transformer.weights import HARD
 
 #: Number of random inputs on which a changed network is compared with the program, and their seed.
 OTHERS, SEED = 40, 0
-#: Maximum size of a file in bytes. The size of answers is limited, and base64 increases it by a third.
+#: Maximum size of a file in bytes. Answers have a limited size, and base64 adds a third to the size of
+#: the file.
 MAX_FILE = 2_500_000
 FORMATS = ("onnx", "safetensors", "notebook")
 

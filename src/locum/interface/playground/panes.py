@@ -19,7 +19,7 @@ from locum.rasp import echo
 from locum.rasp.drawing.flow import flow_svg, shown_heads
 from locum.rasp.handles import SOp
 
-#: Maximum number of drawn heads.
+#: Maximum number of drawn heads, where a family of heads counts as one head.
 MAX_HEADS = 60
 
 
@@ -29,7 +29,7 @@ def run(source: str, typed: str) -> dict[str, Any]:
     sops = [name for name, value in program.programs().items() if isinstance(value, SOp)]
     return {
         "input": [echo.scalar(token) for token in program.tokens],
-        # If a program contains ``set example``, its values are not computed on the typed input.
+        # After ``set example`` in a program, values are not computed on the typed input.
         "own": program.has_own_example,
         "used": program.used_until,
         "statements": [described(statement, program.tokens) for statement in program.statements],

@@ -1,4 +1,4 @@
-"""Run untrusted programs in a pool of worker processes, with limits on time, memory and processes.
+"""Run untrusted programs in a pool of worker processes, with limits on time and memory.
 
 Each request runs in one worker. A worker that exceeds a limit or ends is replaced. Only its request is
 lost, and the answer states the reason. ``line.py`` selects the next request. Background workers have
@@ -23,7 +23,7 @@ from locum.interface.playground.line import BUSY, BusyError, Line, Ticket
 from locum.interface.playground.playground_worker import Limits
 from locum.shared_state import Lock
 
-#: CPU seconds after which a request moves to the background if other requests wait.
+#: CPU seconds after which a request moves to the background if requests of other clients wait.
 LONG = 0.25
 ENDING = "the playground is ending"
 #: Lowest priority of a process.
@@ -67,7 +67,7 @@ class Pool:
             self._start()
 
     def _start(self, ticket: Ticket | None = None) -> None:
-        """Start a process for the background request ``ticket``, or without one for the foreground."""
+        """Start a process for the background request ``ticket``; if it is None, for the foreground."""
         module = "locum.interface.playground.playground_worker"
 
         def begin() -> None:
@@ -98,7 +98,7 @@ class Pool:
     def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Wait for a worker, and return the answer to a request as JSON in bytes.
 
-        Raise :class:`BusyError` if the queue is full or the pool is closed.
+        Raise :class:`BusyError` if the playground is busy or ending.
         """
         ticket = self.enter(client)
         ticket.turn.result()
@@ -187,9 +187,10 @@ class Pool:
         ticket.turn.set_result(worker)
 
     def _watch(self) -> None:
-        """Move long requests to the background while other requests wait, until the pool is closed.
+        """Move long requests to the background while requests of other clients wait.
 
-        If the background is full, the worker of the long request is terminated.
+        If the background is full, the worker of the long request is terminated. The method returns when
+        the pool is closed.
         """
         while not self._closing.wait(LONG):
             with self._lock:

@@ -91,7 +91,7 @@ class Program:
         self._recogniser: Recogniser | None = None
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
-        #: Whether the program ends with another example than the given input, and the last line with a
+        #: Whether the program ends with an example other than the given input. The last line with a
         #: value that was computed on the given input, or 0.
         self.has_own_example = not same_tokens(self.tokens, tokens)
         self.used_until = max((s.last for s in self.statements if s.was_run_on(tokens)), default=0)

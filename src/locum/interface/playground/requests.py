@@ -33,7 +33,7 @@ def _matrix(value: Any) -> list[list[float]]:
 
 
 def _temperature(value: Any) -> Any:
-    # 0 is hard attention. Scores divided by a smaller positive temperature could overflow.
+    # 0 is hard attention. Scores divided by a positive temperature below 0.001 could overflow.
     number = Setting("a number").normalise(value)
     return number if number == 0 else Setting("a number", least=1e-3, most=1e3).normalise(value)
 

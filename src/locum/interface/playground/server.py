@@ -104,7 +104,7 @@ def application(pool: Pool, hosts: Collection[str] = ()) -> ASGIApp:
         except BusyError as error:
             return _failure(str(error), 503, {"Retry-After": "1"})
         if reply is None:
-            return _failure("the request was given up", 400)
+            return _failure("the client closed the connection", 400)
         return _json(reply, 200)
 
     @asynccontextmanager

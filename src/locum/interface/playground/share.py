@@ -98,10 +98,11 @@ def _held(text: str) -> int:
 
 
 def _require_shallow(content: Any) -> None:
+    """Raise ``ValueError`` if more than ``DEEPEST`` lists and objects are nested."""
     level = [content]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [part for parts in level for part in _parts(parts)]
-    if level:
+    if any(isinstance(part, (dict, list)) for part in level):
         raise ValueError
 
 

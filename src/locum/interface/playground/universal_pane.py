@@ -130,7 +130,7 @@ def _product(a: list[list[Fraction]], b: list[list[Fraction]]) -> list[list[Frac
 MAX_NAMED = 40
 
 #: A head after 1,500 training steps with Adam. Its inputs are random rows (u, v, 1), and its target at
-#: each position is (u, v) of the row with the largest u. The mean squared error is 0.01.
+#: each position is (u, v) of the row with the largest u. The mean squared error is about 0.01.
 TRAINED = {
     "X": [[0.3, -0.5, 1.0], [0.9, 0.4, 1.0], [-0.7, 0.8, 1.0], [0.1, -0.9, 1.0]],
     "A": [[1.974, -0.062, -0.636], [0.014, -0.028, -0.421], [14.224, -0.06, -0.139]],

@@ -35,13 +35,13 @@ from locum.settings import Setting, settings_of
 LIMIT = {"width": 512, "units": 50_000, "seconds": 4, "memory": 400_000_000}
 #: Options of the compiler that requests do not support, or replace by other fields.
 OMITTED = ("ranges", "inputs", "limit")
-#: Default length of the longest input of a compiled network.
+#: Minimum default length of the longest input of a compiled network.
 DEFAULT_LENGTH = 8
 #: Maximum number of listed hidden units for each slot.
 MAX_UNITS = 16
-#: Largest relative difference that counts as a rounding error if the network has no error bound.
+#: Largest relative difference that counts as a rounding error, also if the error bound is smaller.
 CLOSE = 1e-9
-#: Largest score whose exponential does not overflow.
+#: Largest integer whose exponential does not overflow.
 MAX_SCORE = 709
 #: Range of random inputs if real-valued tokens have no bounds.
 DRAWN = (-2.0, 2.0)
@@ -293,8 +293,8 @@ def _applied(
     """Run the network on one input, and compare the output with the values of the program.
 
     In the result, ``agrees`` states whether output and values are equal within the error bound of the
-    network. If the program is undefined on the input, ``problem`` is the reason, and the network must
-    also reject the input.
+    network, or up to rounding. If the program is undefined on the input, ``problem`` is the reason, and
+    the network must also reject the input.
     """
     node = program.sop(name)[1].node
     expected, problem = _tried(lambda: run_program(node, tokens))
@@ -325,7 +325,10 @@ def _tried(work: Callable[[], Any]) -> tuple[list[Any] | None, str | None]:
 
 
 def agrees(one: Any, other: Any, bound: float | None) -> bool:
-    """Return whether an output of the network equals the program's value within ``bound``."""
+    """Return whether an output of the network equals the program's value.
+
+    Numbers may differ by ``bound``, or by a rounding error.
+    """
     if isinstance(one, str) or isinstance(other, str):
         return bool(one == other)
     # A network without a bound must agree up to rounding.

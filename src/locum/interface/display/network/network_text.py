@@ -1,6 +1,6 @@
 """Draw a compiled transformer in the terminal: layers from bottom to top, heads, patterns, slots.
 
-An attention pattern on one input has a row for each query and a column for each key. Darker characters
+An attention pattern on one input has a row for each query and a column for each key. Denser characters
 mean more attention.
 
 Positions are named by tokens. Positions of U are named by the entries of matrices instead. The report

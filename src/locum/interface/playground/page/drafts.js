@@ -23,7 +23,7 @@ Locum.drafts = (() => {
     Locum.exercises.keep(page.source);
     place();
   };
-  // After Share, and after a link was opened, the address of the page always contains the current state.
+  // After Share, and after a link was opened, the address of the page is updated when the state changes.
   const follow = async (page, link) => {
     if (!isInStep) return;
     const fragment = await link();

@@ -56,7 +56,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     eq(other) { return other.text === this.text; }
     toDOM() { const span = document.createElement("span"); span.className = "cm-value"; span.textContent = this.text; return span; }
   }
-  // Decorations that are set from outside: values next to lines, and highlighted lines.
+  // Decorations that are set from outside: values next to lines, highlighted lines, and coloured bars.
   const decorations = () => {
     const set = StateEffect.define();
     const field = StateField.define({

@@ -7,7 +7,7 @@ Locum.teaching = (() => {
     ["reference", "Reference program (hidden until the exercise is solved, but readable by decoding the link)", "textarea"],
     ["starter", "Starter program", "textarea"], ["example", "Example input", "input"],
     ["alphabet", "Symbols of the inputs (default: the symbols of the example)", "input"],
-    ["longest", "Maximum length of the inputs that are all checked", "input"], ["inputs", "Longer inputs, one per line", "textarea"],
+    ["longest", "Length up to which all inputs are checked", "input"], ["inputs", "Longer inputs, one per line", "textarea"],
     ["without", "Forbidden functions, separated by commas", "input"],
   ];
   const dialog = byId("teach");

@@ -1,4 +1,4 @@
-// The pane of weights: options above, then the compiled transformer, sublayer by sublayer.
+// The pane of weights: the compiled transformer, sublayer by sublayer, then options and properties.
 "use strict";
 Locum.weights = (() => {
   const { add, clear, byId, link, grid, number } = Locum;
