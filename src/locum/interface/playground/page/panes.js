@@ -114,7 +114,7 @@ Locum.panes = (() => {
       clear(result);
       if (!reply.ok) { add(result, "p", reply.error, "bad"); return; }
       const table = add(result, "table", null, "list");
-      add(table, "caption", `${reply.states} states, syntactic monoid of ${reply.monoid}`);
+      add(table, "caption", `${reply.states} ${reply.states === 1 ? "state" : "states"}, syntactic monoid of ${reply.monoid}`);
       for (const entry of reply.lines) { const line = add(table, "tr"); add(line, "td", entry.key); add(line, "td", entry.holds === null ? "?" : entry.holds ? "yes" : "no", entry.holds ? "good" : ""); add(line, "td", [entry.reason, entry.consequence].filter(Boolean).join("; ")); }
       if (reply.program) add(result, "pre", reply.program);
       const save = add(result, "button", "Automaton (SVG)");
