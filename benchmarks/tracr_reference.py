@@ -354,7 +354,7 @@ def _is_right(actual: Any, expected: Any) -> bool:
 
 
 def measure(case: Case, length: int) -> Row:
-    """Return the sizes of Tracr's network, and the number of right inputs."""
+    """Return the sizes of Tracr's network, and the number of inputs with correct outputs."""
     if case.tracr is not None:
         program = case.tracr()
     else:

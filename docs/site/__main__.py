@@ -1,4 +1,4 @@
-"""Build the site: ``python -m docs.site [--json]`` writes build/docs/html, and prints wrong links."""
+"""Build the site: ``python -m docs.site [--json]`` writes build/docs/html, and prints broken links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILD = ROOT / "build" / "docs"
 
 
 def main() -> int:
-    """Build and check the site; return 0 for success, 1 for wrong links, 2 if the site cannot be built."""
+    """Build and check the site; return 0 for success, 1 for broken links, 2 if the site cannot be built."""
     try:
         from sphinx.cmd.build import build_main
     except ModuleNotFoundError:

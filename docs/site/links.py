@@ -49,7 +49,7 @@ def read(path: Path) -> Page:
 def check(folder: Path) -> tuple[list[str], int, set[str]]:
     """Check the links of all HTML files in a folder.
 
-    Return messages about wrong links, the number of links, and the external addresses, which are not
+    Return messages about broken links, the number of links, and the external addresses, which are not
     opened.
     """
     pages = {path.resolve(): read(path) for path in folder.rglob("*.html")}

@@ -7,8 +7,7 @@ against which other executors, rewrites and compiled networks are tested.
 Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so a
 division by zero in the branch that is not chosen is also an error. Sequences that mix strings with
 numbers, means of strings, and order comparisons of a string with a number are errors. An
-:class:`~locum.errors.ExecutionError` names the s-op or the selector and, unless the error concerns the
-whole sequence, the position.
+:class:`~locum.errors.ExecutionError` names the s-op or the selector and, if it is known, the position.
 
 Graphs may be deep, so no function is recursive. The evaluation of a node is a generator that *requests*
 the values of its inputs (``yield node, heads``), and ``_evaluated`` sends them.

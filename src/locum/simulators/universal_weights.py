@@ -64,8 +64,9 @@ def compile_simulator(
     """Compile U by a recipe to weights that read the tokens of ``encode``.
 
     ``decode`` reads the result from the output. If ``stable`` is true, the row maximum is subtracted
-    from the scores before the exponential, which needs more heads and layers with hard attention.
-    Otherwise, exponentials of large scores overflow. ``options`` are options of ``locum.compile``,
+    from the scores before the exponential, which needs more heads and layers. Otherwise, exponentials
+    of large scores overflow. The recipe ``native`` ignores ``stable``, because a softmax head of the
+    network computes the softmax without overflow. ``options`` are options of ``locum.compile``,
     such as ``attention``, ``feed_forward``, ``tolerance`` and ``dtype``. MLPs support numbers between
     −1 and 1, unless ``ranges`` is given. The default ``recipe`` is the simulator's recipe. However,
     networks with MLPs use ``native`` instead of ``fetch`` if one softmax head can compute T.
