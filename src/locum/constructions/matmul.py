@@ -9,7 +9,7 @@ Let A be an r×k matrix and B a k×c matrix.
   Positions after the end of the result repeat entry (0, 0), so that no selection is empty and no mask
   is needed.
 - ``tiled``: as with ``paper``, k may be an s-op, but fewer heads are normally needed. Each group of k
-  positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up the
+  positions computes an α×β tile of the result with α + β fetching heads, and one head adds up the
   products. The number k occurs only in functions of ``indices``, and no selection is empty.
 - ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them.
   Positions after the end of the result are 0. If A and B may overlap, two heads read the entries, and

@@ -1,4 +1,4 @@
-"""Parse and print C-RASP programs, which compare counts of earlier positions.
+"""Parse and print C-RASP programs, which compare counts of positions.
 
 A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
 acceptance. Boolean expressions are ``true``, ``false``, comparisons of counts, symbols, and

@@ -152,9 +152,9 @@ class Classification:
         count.
 
         The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
-        S. If this is not decided, the lower bound is 0. The upper bound is the rank of a computed
-        formula, or None if this formula is too large. The result is None if the language is not
-        star-free.
+        S; both bounds are then 0. If this is not decided, the lower bound is 0. Otherwise the lower
+        bound is 1. In both cases, the upper bound is the rank of a computed formula, or None if this
+        formula is too large. The result is None if the language is not star-free.
         """
         if not self.star_free:
             return None
@@ -232,7 +232,7 @@ class Classification:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The non-trivial groups in the syntactic monoid, the largest first."""
+        """Maximal non-trivial groups, one for each set of permuted states, the largest first."""
         groups = [] if self.star_free else self.monoid.groups()
         return sorted(groups, key=lambda group: -group.order)
 

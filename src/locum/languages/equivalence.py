@@ -1,8 +1,9 @@
 """Compare two languages, and find a shortest word that separates different languages.
 
-Languages with a computed automaton are compared by their automata. Programs that count earlier
-positions are first run on short words, and then passed to a solver (``solver.py``). A word that
-separates two programs is run again by dense execution and, if possible, by compiled weights.
+If automata of both languages are computed, these automata are compared. Otherwise, both definitions are
+first run on short words, and then passed to a solver (``solver.py``). Programs that count later
+positions are only run on words. A word that separates two programs is run again by dense execution and,
+if possible, by compiled weights.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from locum.languages.solver import EQUAL, Machine, ask, machine_of, z3_module
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
 #: Default limit of CPU time in seconds.
 SECONDS = 20.0
-#: Maximum number of pairs of states for short words, before the solver is called and in total.
+#: Numbers of pairs of states at which the search on short words stops: before the solver is called, and
+#: in total.
 FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 

@@ -3,7 +3,7 @@
 Each citation names a paper that states whether the language is in the class. A definition is a regular
 expression, an automaton, a C-RASP program or a counter automaton. A plain recogniser is a Python
 function. Palindromes, and Dyck languages of unbounded depth with two or more kinds of brackets, have
-only a plain recogniser.
+a plain recogniser but no definition.
 
 >>> dyck = NAMED["dyck-1"]
 >>> dyck.plain("(())"), dyck.language().program.accepts("(())")

@@ -292,9 +292,8 @@ class Verdict:
 def verdicts(language: Recogniser | CounterAutomaton, witness: PumpingWitness | None) -> list[Verdict]:
     """Return one verdict for each class, from a definition of the language and a witness.
 
-    A C-RASP program without ``#import`` proves membership in the classes that contain C-RASP, whether
-    or not its language is regular. A witness excludes the classes of regular languages. Other verdicts
-    are undecided.
+    A C-RASP program proves membership in some of the classes, whether or not its language is regular. A
+    witness excludes the classes of regular languages. The remaining verdicts are undecided.
     """
     excluded = [] if witness is None else non_regular_verdicts(witness)
     found = {verdict.key: verdict for verdict in excluded}

@@ -5,8 +5,8 @@ RASP-L is a part of RASP whose short programs transformers are conjectured to le
 The selectors of :func:`select` and of the functions that build on it are causal: a position can read
 itself and earlier positions. Positions may be compared, and constants may be added to them or
 subtracted from them. :func:`require` rejects other arithmetic on positions, except minima, maxima and
-the scores of ``best``. A program in *next-token form* returns the next token at every position.
-:class:`NextToken` uses such a program to generate tokens one by one.
+the outermost operation of the scores of ``best``. A program in *next-token form* returns the next token
+at every position. :class:`NextToken` uses such a program to generate tokens one by one.
 
 >>> kqv(tokens, tokens, indices, equals, reduction="max")("abcab")
 [0, 1, 2, 3, 4]

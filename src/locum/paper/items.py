@@ -1,7 +1,7 @@
 """List the paper's items, each with its functions, claim, proofs, errata and listings.
 
 Facts that can be computed are not stored. ``graph.architecture`` counts the heads of programs, and
-every item has a check on one or a few instances. ``findings.py`` runs the checks. The commands
+every item has a check. ``findings.py`` runs the checks. The commands
 ``locum paper items`` and ``locum prove all`` show the results.
 
 >>> ITEMS["softmax"].errata
