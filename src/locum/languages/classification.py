@@ -419,7 +419,8 @@ def classify(language: Source) -> Classification:
     """Classify a language, which is given as text, a file, an automaton, a formula or a program.
 
     A C-RASP program or a counter automaton must define a regular language, and Locum must find a proof
-    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised.
+    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised. For the proof,
+    the solver z3 may be required, which the extra ``solve`` installs.
 
     >>> verdict = classify("(ab)*")
     >>> verdict.star_free, verdict.finite

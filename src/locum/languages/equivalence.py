@@ -2,8 +2,8 @@
 
 If automata of both languages are computed, these automata are compared. Otherwise, both definitions are
 first run on short words, and then passed to a solver (``solver.py``). Programs that count later
-positions are only run on words. A word that separates two programs is run again by dense execution and,
-if possible, by compiled weights.
+positions and cannot be reduced are only run on words. A word that separates two programs is run again
+by dense execution and, if possible, by compiled weights.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
 
     Only non-empty words are compared if a language is given by a temporal formula, or by a program
     whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
-    separating word is found. ``seconds`` limits the CPU time of the search.
+    separating word is found. ``seconds`` limits the CPU time of the search. To compare programs that
+    count, the solver z3 may be required, which the extra ``solve`` installs.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'

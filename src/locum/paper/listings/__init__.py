@@ -1,6 +1,7 @@
 """Provide the paper's listings and snippets as RASP files, with corrected versions of wrong listings.
 
-Except for corrected versions, the text is verbatim, and Locum adds lines before and after it.
+Except for corrected versions, the text is verbatim, and Locum adds lines before and after it. In
+``inverse.rasp``, numbers replace the matrix A.
 
 >>> "transpose" in names()
 True
