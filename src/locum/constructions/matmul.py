@@ -18,8 +18,8 @@ Let A be an r×k matrix and B a k×c matrix.
 Another construction, ``own_token_product``, uses 2k − 1 heads in one layer and places the entries of
 the result at positions of tokens.
 
-If the result has more entries than the inputs have tokens (k < rc/(r + c), the opposite of the paper's
-condition), the sequence is padded.
+The paper's condition is k ≥ rc/(r + c). Otherwise, the result has more entries than the inputs have
+tokens, and the sequence is padded if necessary.
 
 >>> from locum import tokens
 >>> from locum.constructions.layout import concatenate

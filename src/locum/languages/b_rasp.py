@@ -147,9 +147,9 @@ def from_ltl(ltl: LTL, *, strict: bool = False) -> Program:
     """Return a program that accepts the words that satisfy a formula.
 
     The program contains one attention operation for each different subformula whose outermost operator
-    is temporal, and one more if the formula must hold at the first position. If ``strict`` is true, all
-    masks are strict, so no position attends to itself. Otherwise only the operators X and Y have strict
-    masks.
+    is temporal. If the formula must hold at the first position, the program contains one more. If
+    ``strict`` is true, all masks are strict, so no position attends to itself. Otherwise only the
+    operators X and Y have strict masks.
 
     >>> since = LTL.parse("a S b", at="last")
     >>> print(from_ltl(since))

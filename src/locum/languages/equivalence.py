@@ -35,7 +35,7 @@ class Answer:
     """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
-    #: Maps "dense" and "weights" to the answer of a program or of the program of a temporal formula, or
+    #: For a program or a temporal formula, maps "dense" and "weights" to the answer of the program, or
     #: to the reason why there is none. For other definitions, the only key is "automaton".
     by: Mapping[str, bool | str] = field(default_factory=dict)
 

@@ -63,8 +63,8 @@ def line(result: Result, case: Case) -> str:
 def prove_everything() -> int:
     """Run all proofs, refutations and certified executions, and print the results.
 
-    Return 0 if all proofs and refutations succeed, all error bounds hold, and the largest certified
-    error is at most ``TIGHT`` times the largest observed error. Otherwise, return 1.
+    Return 0 if all proofs and refutations succeed and all error bounds hold, otherwise 1. The largest
+    certified error must also be at most ``TIGHT`` times the largest observed error.
     """
     started = time.perf_counter()
     cases = jobs()
