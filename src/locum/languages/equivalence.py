@@ -46,7 +46,7 @@ class Comparison:
 
     #: "equivalent", "different" or "undecided".
     verdict: str
-    #: The method of the decision.
+    #: The method of the decision; if the verdict is "undecided", the words that were compared.
     method: str
     #: A shortest word in exactly one of the languages.
     word: tuple[Letter, ...] | None = None

@@ -60,7 +60,7 @@ class NamedLanguage:
     witness: PumpingWitness | None = None
 
     def language(self) -> Language:
-        """Return the :class:`Language`; raise :class:`InputError` if there is no definition of it."""
+        """Return the :class:`Language`; a language without a definition raises :class:`InputError`."""
         if not self.form:
             raise InputError(
                 f"{self.name}: expected a language with an automaton, a counter automaton or a C-RASP "
