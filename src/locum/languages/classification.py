@@ -152,9 +152,10 @@ class Classification:
         count.
 
         The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
-        S; both bounds are then 0. If this is not decided, the lower bound is 0. Otherwise the lower
-        bound is 1. In both cases, the upper bound is the rank of a computed formula, or None if this
-        formula is too large. The result is None if the language is not star-free.
+        S. If this is true, both bounds are 0. If this is false, the lower bound is 1, and if this is
+        not decided, the lower bound is 0. In the last two cases, the upper bound is the rank of a
+        computed formula, or None if this formula is too large. The result is None if the language is
+        not star-free.
         """
         if not self.star_free:
             return None

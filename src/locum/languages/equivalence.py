@@ -48,7 +48,7 @@ class Comparison:
     verdict: str
     #: The method of the decision; if the verdict is "undecided", the words that were compared.
     method: str
-    #: A shortest word in exactly one of the languages.
+    #: A shortest word in exactly one of the languages, or None if no such word was found.
     word: tuple[Letter, ...] | None = None
     answers: tuple[Answer, ...] = ()
     #: Whether the empty word was compared.
