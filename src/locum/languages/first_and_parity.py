@@ -122,8 +122,8 @@ class Parity(Recogniser):
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
         """Store the options; the encoders have layer norms if ``layer_norm`` is True.
 
-        With layer norms, each feature is stored twice, with opposite signs. The Corollary of the paper
-        has no residual around the feed-forward. With ``absorbed``, the matrices of the feed-forward
+        With layer norms, each feature is stored twice, with opposite signs. In the paper's Corollary
+        encoder, the feed-forward has no residual. With ``absorbed``, the matrices of the feed-forward
         therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I]. With layer
         norms, ``absorbed`` has no effect.
         """

@@ -244,7 +244,7 @@ _ALL = [
         command="locum run match2_corrected",
     ),
     Item(
-        "k-parity", "Related work: k-PARITY", "k_parity",
+        "k-parity", "Introduction: k-PARITY", "k_parity",
         ("k_parity",), "one layer with several heads",
         checks.parities,
         lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))},
