@@ -1,5 +1,4 @@
-"""Build activation functions of matrices, elementwise or by MaxMin as in the paper's remark (Listing
-4).
+"""Build activation functions of matrices, elementwise or by MaxMin (Listing 4, Lipschitz remark).
 
 MaxMin sorts a pair of numbers. ReLU is max(x, 0), leaky ReLU is max(x, a·x), and |x| is max(x, −x).
 With ``through="maxmin"``, these three functions are built from MaxMin. All other activations are

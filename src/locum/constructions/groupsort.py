@@ -5,7 +5,7 @@ is GroupSort for g = 2. For MaxMin, the recipe ``partner`` needs one head: each 
 partner and keeps the maximum or the minimum. The recipe ``paper`` is the paper's listing with a
 correction, since the printed listing fails if an odd position contains a negative number (erratum E2).
 The general GroupSort computes the rank of each entry within its group and moves the entry to that rank.
-The number of heads does not depend on g or on the length.
+For g > 1, the number of heads does not depend on g or on the length.
 
 >>> from locum import tokens
 >>> maxmin(Matrix(tokens, 1, 4)).run([1, -2, 3, 4]).tolist()

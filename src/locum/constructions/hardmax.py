@@ -2,8 +2,7 @@
 
 *Average* hard attention assigns equal weights to all maxima of a row, like softmax in the limit of
 temperature 0.
-*Unique* hard attention selects the leftmost maximum. The paper's network and RASP use average hard
-attention.
+*Unique* hard attention selects the leftmost maximum. The paper's network uses average hard attention.
 
 >>> from locum import tokens
 >>> scores = Matrix(tokens, 1, 3)

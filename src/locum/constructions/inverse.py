@@ -10,8 +10,9 @@ A singular matrix has no inverse. With the recipes cofactor, paper and gauss-jor
 singular if its determinant or a pivot is at most ``tolerance`` times the size of its terms. (For
 cofactor and paper, this size is the permanent of |A|.) The division by 0 then raises an error, except
 for PyTorch tensors with the fast executor, where the quotient is infinite or NaN. With ``tolerance=0``,
-only 0 counts as 0. With the iterative recipes, ``tolerance`` bounds the residual, and a larger residual
-also leads to a division by 0. The tolerance is part of the program, also in exact arithmetic.
+only 0 counts as 0. With the iterative recipes, the residual must be less than ``tolerance``. A larger
+or equal residual also leads to a division by 0. The tolerance is part of the program, also in exact
+arithmetic.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -49,7 +50,8 @@ RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverr
 def cofactor(m: Matrix, order: int | None = None) -> Matrix:
     """Return the matrix of cofactors of an r×r matrix, with at most (r−1)² heads in one layer.
 
-    ``order`` is required if the size of the matrix is an s-op, as in the paper's listing.
+    If the size of the matrix is an s-op, as in the paper's listing, ``order`` is required, and the size
+    may need an earlier layer.
     """
     r = _order(m, order)
     i, j = coordinates(m.columns)

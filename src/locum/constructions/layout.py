@@ -1,7 +1,7 @@
 """Map array entries to positions in a sequence, and concatenate matrices (Proposition 1D).
 
 ``prop`` supports arrays with any number of dimensions. The paper's base case, m₀i₀ + i₁, is correct
-only for m₀ = m₁ (erratum E9). A row contains m₁ entries, so row-major order is m₁i₀ + i₁.
+only for m₀ = m₁ or m₀ = 1 (erratum E9). A row contains m₁ entries, so row-major order is m₁i₀ + i₁.
 
 >>> prop((2, 3), (1, 2)), prop((2, 3), (1, 2), order="column")
 (5, 5)

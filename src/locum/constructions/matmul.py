@@ -9,7 +9,7 @@ Let A be an r×k matrix and B a k×c matrix.
   Positions after the end of the result repeat entry (0, 0), so that no selection is empty and no mask
   is needed.
 - ``tiled``: as with ``paper``, k may be an s-op, but fewer heads are normally needed. Each group of k
-  positions multiplies an α×β tile of the result with α + β fetching heads, and one head adds up the
+  positions computes an α×β tile of the result with α + β fetching heads, and one head adds up the
   products. The number k occurs only in functions of ``indices``, and no selection is empty.
 - ``scatter``: a feed-forward scatters the entries along k (``lines.py``), and one head reads them.
   Positions after the end of the result are 0. If A and B may overlap, two heads read the entries, and
@@ -18,8 +18,8 @@ Let A be an r×k matrix and B a k×c matrix.
 Another construction, ``own_token_product``, uses 2k − 1 heads in one layer and places the entries of
 the result at positions of tokens.
 
-If the result has more entries than the inputs have tokens (k < rc/(r + c), the opposite of the paper's
-condition), the sequence is padded.
+The paper's condition is k ≥ rc/(r + c). Otherwise, the result has more entries than the inputs have
+tokens, and the sequence is padded if necessary.
 
 >>> from locum import tokens
 >>> from locum.constructions.layout import concatenate

@@ -9,7 +9,7 @@ The default is row-major order from position 0. Positions, transposes and slices
 The offset of a family of matrices contains a family parameter. Sizes may be s-ops such as
 ``length // 7``. One program then works for several shapes, as in the paper's listings.
 
-A construction accepts views of one sequence and returns a view. Most results are new s-ops whose
+Most constructions accept views of one sequence and return a view. Most results are new s-ops whose
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
 ``needs`` is the number of positions that the matrix and its intermediate results occupy. ``run`` raises
 an error if the sequence is shorter than ``reads``, and pads the sequence with blanks to the length

@@ -7,9 +7,9 @@ docs/head_counts.md, no single layer can use fewer heads. An entry at the positi
 multiplies its token with the other number. The entry then uses the pairs s + 1, s + 2, … modulo k. All
 positions use the same heads, whether their token belongs to A or to B.
 
-A matching of entries with tokens determines the position of each entry. A matching exists if and only
-if k ≥ rc/(r + c), which is the paper's condition. In general, the positions of the entries are not a
-:class:`Matrix` view, so a table lists them.
+A matching of entries with tokens determines the position of each entry. For factors that do not
+overlap, a matching exists if and only if k ≥ rc/(r + c), which is the paper's condition. In general,
+the positions of the entries are not a :class:`Matrix` view, so a table lists them.
 
 >>> from locum import tokens
 >>> from locum.constructions.layout import concatenate

@@ -11,8 +11,8 @@ def identify(sequence: SOp, start: Size, count: Size) -> SOp:
     """Return the values at positions ``start`` … ``start + count − 1`` unchanged, and 0 elsewhere, with
     one head.
 
-    The paper counts i from 1 and selects k + 1 elements, s[i−1] … s[i+k−1]. The paper's bounds omit the
-    last element (erratum E12).
+    The paper counts i from 1 and selects k + 1 elements, s[i−1] … s[i+k−1]. The paper's bounds
+    exclude the last element (erratum E12).
 
     >>> from locum import tokens
     >>> identify(tokens, 1, 3)([10, 20, 30, 40, 50])

@@ -141,7 +141,7 @@ class Tensor(Generic[S]):
     def at(self, *index: Index) -> SOp:
         """Return an s-op with the entry at ``index``, which one head reads; the index may be an s-op.
 
-        The index of a dimension of size 1 is ignored, since such dimensions are expanded.
+        The index of a dimension of size 1 is ignored, so such dimensions are broadcast.
         """
         used = (0 if same_size(n, 1) else i for n, i in zip(self.shape, index, strict=True))
         return aggregate(select(indices, self.position(*used), "=="), self.sop)

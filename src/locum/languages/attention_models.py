@@ -1,4 +1,4 @@
-"""Determine which attention models recognise a regular language: one verdict and one theorem per model.
+"""Determine which attention models recognise a regular language, as one verdict per model.
 
 Each :class:`Row` names a model by properties such as its attention, masks, positions and precision.
 ``derived`` marks a statement that does not follow from the cited papers alone

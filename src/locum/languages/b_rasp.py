@@ -80,7 +80,7 @@ class Attention:
 class Program:
     """A sequence of definitions, the last of which determines acceptance.
 
-    The atoms of definitions are names or, in quotes, symbols.
+    The atoms of Boolean definitions are names or, in quotes, symbols.
     """
 
     definitions: Mapping[str, Formula | Attention]
@@ -146,9 +146,10 @@ class Program:
 def from_ltl(ltl: LTL, *, strict: bool = False) -> Program:
     """Return a program that accepts the words that satisfy a formula.
 
-    The program contains one attention operation for each different subformula with a temporal operator,
-    and one more if the formula must hold at the first position. If ``strict`` is true, all masks are
-    strict, so no position attends to itself. Otherwise only the operators X and Y have strict masks.
+    The program contains one attention operation for each different subformula whose outermost operator
+    is temporal. If the formula must hold at the first position, the program contains one more. If
+    ``strict`` is true, all masks are strict, so no position attends to itself. Otherwise only the
+    operators X and Y have strict masks.
 
     >>> since = LTL.parse("a S b", at="last")
     >>> print(from_ltl(since))

@@ -1,4 +1,4 @@
-"""Parse and print C-RASP programs, which compare counts of earlier positions.
+"""Parse and print C-RASP programs, which compare counts of positions.
 
 A program is a list of definitions, one on each line (or ended by ``;``). The last definition determines
 acceptance. Boolean expressions are ``true``, ``false``, comparisons of counts, symbols, and
@@ -9,7 +9,7 @@ integer ``*`` a count, ``min(x, y)`` and ``max(x, y)``. In ``x if P else y``, x 
 two Boolean expressions. ``#`` binds as tightly as ``!``. ``//`` begins a comment.
 
 Extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
-constant, ``i % 2 == 0``, and ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
+constant, ``i % 2 == 0``. ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
 ``#import future`` allows counts from the current position to the end, ``#[j >= i] P``. ``#accept last``
 or ``#accept end`` sets where the answer is read, and ``#positions 0`` or ``#positions 1`` sets the
 index of the first position. By default the answer is read at the last symbol, and positions are

@@ -3,14 +3,14 @@
 A **positive** result is a program: for some number of visible earlier letters, and for some period, the
 potentials (``potentials.py``) separate all states that look the same. Two states look the same if their
 visible letters and their positions modulo the period are equal. If neither a positive nor a negative
-result is found within the limits below, the question is undecided.
+result is found within the limits of the search, the question is undecided.
 
 A **negative** result is an obstruction that holds for every window and period that the imports allow.
 With ``#import local``, its graph consists of the states q with qe = q, for idempotents e of the
 syntactic semigroup. For idempotents e and f, elements x = exf are the labels of the graph. A word for
 the label consists of a word of x and then arbitrarily many copies of a word of f. A window of any size
 in this word depends only on the label. A program with ``#import local`` that separates two states of
-the graph would therefore be a program without ``#import local`` over the labels.
+the graph would therefore yield a program without ``#import local`` over the labels.
 
 With ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
@@ -57,8 +57,8 @@ class PositionObstruction:
     """A proof that no program separates two states, for any window and any period that its imports
     allow.
 
-    The states of the graph in the proof are states of the automaton, each with an idempotent and a
-    remainder.
+    The states of the graph in the proof are states of the automaton, each with a remainder and, if
+    letters are visible, with an idempotent.
     """
 
     automaton: DFA
@@ -70,7 +70,7 @@ class PositionObstruction:
     #: For each label, the words of the idempotents before and after it; both are empty if only
     #: positions are visible.
     ends: tuple[tuple[tuple[Letter, ...], tuple[Letter, ...]], ...]
-    #: The period of the positions; 1 without periods.
+    #: The period of the positions; 1 if the position is not visible.
     period: int
 
     @property
@@ -183,7 +183,7 @@ def _obstruct(
     """Return an obstruction or None, and whether the graph in which it was searched has all labels.
 
     The graph has at most ``most`` labels, but at least one label for each pair of objects that has
-    labels. An object is an idempotent with a remainder.
+    labels. An object is an idempotent, or None, with a remainder.
     """
     sets, index, period = monoid.lengths if periodic else ([], 0, 1)
     made = [sets[index + i] for i in range(period)] if periodic else [frozenset(monoid.semigroup)]

@@ -1,9 +1,9 @@
 """Build a C-RASP program for a regular language from the potentials of its automaton.
 
-For each component of the automaton, the program computes weighted counts of the letters since the
-component was entered. These counts are the potentials of the state (``potentials.py``). Together with
-the current letter, the potentials determine the state before this letter. The first letter that leaves
-the component enters the next one.
+For each component from which an accepting state can be reached, the program computes weighted counts of
+the letters since the component was entered. These counts are the potentials of the state
+(``potentials.py``). Together with the current letter, the potentials determine the state before this
+letter. The first letter that leaves the component enters the next one.
 
 A C-RASP program without ``#import`` recognises the language if and only if the potentials of every
 component separate all states. This statement is about programs whose answer is read at an end marker.
@@ -219,7 +219,7 @@ class _Writer:
         return _any(accepted)
 
     def define(self, name: str, value: Node) -> Node:
-        """Assign a name to a part, unless the part is a constant or already named."""
+        """Assign a name to a part, unless the part is ``true``, ``false`` or already named."""
         if value not in (TRUE, FALSE):
             self.names.setdefault(value, name)
         return value

@@ -152,9 +152,10 @@ class Classification:
         count.
 
         The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
-        S. If this is not decided, the lower bound is 0. The upper bound is the rank of a computed
-        formula, or None if this formula is too large. The result is None if the language is not
-        star-free.
+        S. If this is true, both bounds are 0. If this is false, the lower bound is 1, and if this is
+        not decided, the lower bound is 0. In the last two cases, the upper bound is the rank of a
+        computed formula, or None if this formula is too large. The result is None if the language is
+        not star-free.
         """
         if not self.star_free:
             return None
@@ -232,7 +233,7 @@ class Classification:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The non-trivial groups in the syntactic monoid, the largest first."""
+        """Maximal non-trivial groups, one for each set of permuted states, the largest first."""
         groups = [] if self.star_free else self.monoid.groups()
         return sorted(groups, key=lambda group: -group.order)
 
@@ -419,7 +420,8 @@ def classify(language: Source) -> Classification:
     """Classify a language, which is given as text, a file, an automaton, a formula or a program.
 
     A C-RASP program or a counter automaton must define a regular language, and Locum must find a proof
-    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised.
+    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised. For the proof,
+    the solver z3 may be required, which the extra ``solve`` installs.
 
     >>> verdict = classify("(ab)*")
     >>> verdict.star_free, verdict.finite

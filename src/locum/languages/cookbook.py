@@ -134,10 +134,7 @@ class Compiled(Entry):
 
     @cached_property
     def model(self) -> CompiledTransformer:
-        """The compiled network for words of up to ``longest`` letters.
-
-        Its feed-forwards are symbolic, because the published constructions allow any function.
-        """
+        """The compiled network for words of up to ``longest`` letters, with symbolic feed-forwards."""
         if isinstance(self.built, Recogniser):
             return self.built.compile(self.longest, name=self.name, feed_forward="exact")
         return compile_program(

@@ -1,8 +1,9 @@
 """Compare two languages, and find a shortest word that separates different languages.
 
-Languages with a computed automaton are compared by their automata. Programs that count earlier
-positions are first run on short words, and then passed to a solver (``solver.py``). A word that
-separates two programs is run again by dense execution and, if possible, by compiled weights.
+If automata of both languages are computed, these automata are compared. Otherwise, both definitions are
+first run on short words, and then passed to a solver (``solver.py``). Programs that count later
+positions and cannot be reduced are only run on words. A word that separates two programs is run again
+by dense execution and, if possible, by compiled weights.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from locum.languages.solver import EQUAL, Machine, ask, machine_of, z3_module
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
 #: Default limit of CPU time in seconds.
 SECONDS = 20.0
-#: Maximum number of pairs of states for short words, before the solver is called and in total.
+#: Numbers of pairs of states at which the search on short words stops: before the solver is called, and
+#: in total.
 FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 
@@ -33,7 +35,7 @@ class Answer:
     """The answers of one definition of a language for a word, computed in several ways."""
 
     expected: bool
-    #: Maps "dense" and "weights" to the answer of a program or of the program of a temporal formula, or
+    #: For a program or a temporal formula, maps "dense" and "weights" to the answer of the program, or
     #: to the reason why there is none. For other definitions, the only key is "automaton".
     by: Mapping[str, bool | str] = field(default_factory=dict)
 
@@ -44,9 +46,9 @@ class Comparison:
 
     #: "equivalent", "different" or "undecided".
     verdict: str
-    #: The method of the decision.
+    #: The method of the decision; if the verdict is "undecided", the words that were compared.
     method: str
-    #: A shortest word in exactly one of the languages.
+    #: A shortest word in exactly one of the languages, or None if no such word was found.
     word: tuple[Letter, ...] | None = None
     answers: tuple[Answer, ...] = ()
     #: Whether the empty word was compared.
@@ -74,7 +76,8 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
 
     Only non-empty words are compared if a language is given by a temporal formula, or by a program
     whose answer is read at the last symbol. The verdict is "undecided" if neither a proof nor a
-    separating word is found. ``seconds`` limits the CPU time of the search.
+    separating word is found. ``seconds`` limits the CPU time of the search. To compare programs that
+    count, the solver z3 may be required, which the extra ``solve`` installs.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'

@@ -106,22 +106,24 @@ def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) ->
 class Parity(Recogniser):
     """The words with an even number of ones, which the paper calls PARITY.
 
-    The features of a token are indicators of 0, 1 and the end marker, followed by i/N and (−1)ⁱ. The
-    encoders write #1/N, 1/N, [i = #1]/N and the result to four further features, which are 0 in the
-    input. The first layer counts by uniform attention, and its feed-forward marks the position i = #1.
-    The second layer compares attention to even and to odd positions, one of which contains the mark.
-    Without layer norms, the result has a magnitude of about 1.5/N². It is positive for odd words,
-    negative for other non-empty words, and 0 for the empty word.
+    N is the number of tokens, including the end marker. #1 is the number of ones, and i is the
+    position, counted from 0. The features of a token are indicators of 0, 1 and the end marker,
+    followed by i/N and (−1)ⁱ. The encoders write #1/N, 1/N, [i = #1]/N and the result to four further
+    features, which are 0 in the input. The first layer counts by uniform attention, and its
+    feed-forward marks the position i = #1. The second layer compares attention to even and to odd
+    positions, one of which contains the mark. Without layer norms, the magnitude of the result is about
+    1.5/N² for long words. The result is positive for odd words, negative for other non-empty words, and
+    0 for the empty word.
     """
 
     #: Strength of the second layer's preference for positions of one parity.
     STRENGTH = 1.0
 
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
-        """Create the encoders, with layer norms if ``layer_norm`` is True.
+        """Store the options; the encoders have layer norms if ``layer_norm`` is True.
 
-        With layer norms, each feature is stored twice, with opposite signs. The Corollary of the paper
-        has no residual around the feed-forward. With ``absorbed``, the matrices of the feed-forward
+        With layer norms, each feature is stored twice, with opposite signs. In the paper's Corollary
+        encoder, the feed-forward has no residual. With ``absorbed``, the matrices of the feed-forward
         therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I]. With layer
         norms, ``absorbed`` has no effect.
         """
@@ -248,8 +250,9 @@ class KParity(Recogniser):
     """
 
     def __init__(self, n: int, chosen: Sequence[int], epsilon: float = 0.1) -> None:
-        """Create the encoder; ``epsilon`` bounds the difference between its result and the parity, 0 or
-        1.
+        """Store the chosen positions and the strength of the heads.
+
+        ``epsilon`` bounds the difference between the result of the encoder and the parity, 0 or 1.
         """
         self.n = n
         self.chosen = tuple(chosen)

@@ -2,10 +2,10 @@
 
 ``a(x)`` means that the symbol at position x is a. ``exists y``, ``forall y`` and ``maj y`` (at least
 half, Merrill & Sabharwal 2023) quantify over all positions. A guard such as ``exists y < x`` restricts
-a quantifier to some positions (``<``, ``<=``, ``>``, ``>=``). The only free variable of the formula
-inside a quantifier may be the variable of this quantifier. Each quantifier is then a Boolean
-combination of comparisons of counts. The formula becomes a program of ``c_rasp.py`` whose answer is
-read at an end marker.
+a quantifier to some positions (``<``, ``<=``, ``>``, ``>=``). The formula inside a quantifier may have
+no free variable except the variable of this quantifier. Each quantifier is then expressed by
+comparisons of counts. The formula becomes a program of ``c_rasp.py`` whose answer is read at an end
+marker.
 
 >>> dyck = parse('maj x a(x) & forall x (b(x) | exists y > x b(y))')
 >>> dyck.accepts("aabb"), dyck.accepts("abb"), dyck.accepts("bba")

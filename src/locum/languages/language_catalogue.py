@@ -3,7 +3,7 @@
 Each citation names a paper that states whether the language is in the class. A definition is a regular
 expression, an automaton, a C-RASP program or a counter automaton. A plain recogniser is a Python
 function. Palindromes, and Dyck languages of unbounded depth with two or more kinds of brackets, have
-only a plain recogniser.
+a plain recogniser but no definition.
 
 >>> dyck = NAMED["dyck-1"]
 >>> dyck.plain("(())"), dyck.language().program.accepts("(())")
@@ -60,7 +60,7 @@ class NamedLanguage:
     witness: PumpingWitness | None = None
 
     def language(self) -> Language:
-        """Return the :class:`Language`; raise :class:`InputError` if there is no definition of it."""
+        """Return the :class:`Language`; a language without a definition raises :class:`InputError`."""
         if not self.form:
             raise InputError(
                 f"{self.name}: expected a language with an automaton, a counter automaton or a C-RASP "

@@ -257,12 +257,12 @@ def _evaluate(
 
 
 class _Tableau:
-    """The construction of an automaton for a formula with past and future operators.
+    """The construction of an automaton for a formula that contains past operators.
 
-    A state contains the values of the past operators, and guesses about the future operators at the
-    next position. The guesses that an operator is true are called *promises*. A combination of promises
-    is discarded when a guess proves wrong. The values of a subformula for all combinations are the bits
-    of one integer.
+    A state contains a set of pairs: the values of the past operators, and guesses about the future
+    operators at the next position. The guesses that an operator is true are called *promises*. A
+    combination of promises is discarded when a guess proves wrong. The values of a subformula for all
+    combinations are the bits of one integer.
     """
 
     def __init__(self, ltl: LTL, budget: Budget) -> None:

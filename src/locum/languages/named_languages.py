@@ -38,7 +38,7 @@ class Language:
     text: str
     #: The finite automaton; None for programs and counter automata without a computed automaton.
     automaton: DFA | None
-    #: The program, if the language is given by a program.
+    #: The program, if the language is given by a program or by a first-order formula.
     program: Recogniser | None = None
     ltl: LTL | None = None
     #: The counter automaton, if the language is given by one.

@@ -1,10 +1,10 @@
 """Show by a witness that a language is not regular, and return the verdicts that follow.
 
-A witness consists of words u, v, w, x, z, y and a comparison. For all m, n ≥ 0, u vᵐ w xⁿ zⁿ y is in
-the language if and only if the comparison of m with n + c holds. Then the words u vᵐ w have infinitely
-many different sets of continuations. By the theorem of Myhill and Nerode, no finite automaton
-recognises the language. :func:`find_witness` proves the equivalence by an invariant (``solver.py``),
-and :func:`check` runs the words for small m and n.
+A witness consists of words u, v, w, x, z, y and a comparison of m with n + c, for numbers m, n ≥ 0. The
+language contains u vᵐ w xⁿ zⁿ y if and only if the comparison holds. Then the words u vᵐ w have
+infinitely many different sets of continuations. By the theorem of Myhill and Nerode, no finite
+automaton recognises the language. :func:`find_witness` proves the equivalence by an invariant
+(``solver.py``), and :func:`check` runs the words for small m and n.
 
 >>> from locum.languages import c_rasp
 >>> witness = find_witness(c_rasp.parse('d = #"a" > #"b"'))
@@ -292,9 +292,8 @@ class Verdict:
 def verdicts(language: Recogniser | CounterAutomaton, witness: PumpingWitness | None) -> list[Verdict]:
     """Return one verdict for each class, from a definition of the language and a witness.
 
-    A C-RASP program without ``#import`` proves membership in the classes that contain C-RASP, whether
-    or not its language is regular. A witness excludes the classes of regular languages. Other verdicts
-    are undecided.
+    A C-RASP program proves membership in some of the classes, whether or not its language is regular. A
+    witness excludes the classes of regular languages. The remaining verdicts are undecided.
     """
     excluded = [] if witness is None else non_regular_verdicts(witness)
     found = {verdict.key: verdict for verdict in excluded}

@@ -42,7 +42,7 @@ Edge = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Graph:
-    """States with labelled transitions; state 0 is the initial state.
+    """States with labelled transitions, and the visible facts of each state.
 
     Two states look the same if their visible facts are equal. Two states that have transitions with the
     same label must look the same.
@@ -65,7 +65,7 @@ class Graph:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The strongly connected components in topological order, beginning at the initial state."""
+        """The strongly connected components in topological order."""
         return components([list(row.values()) for row in self.targets])[::-1]
 
     def path(self, start: int, end: int, inside: frozenset[int]) -> tuple[int, ...]:

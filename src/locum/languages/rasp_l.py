@@ -5,8 +5,8 @@ RASP-L is a part of RASP whose short programs transformers are conjectured to le
 The selectors of :func:`select` and of the functions that build on it are causal: a position can read
 itself and earlier positions. Positions may be compared, and constants may be added to them or
 subtracted from them. :func:`require` rejects other arithmetic on positions, except minima, maxima and
-the scores of ``best``. A program in *next-token form* returns the next token at every position.
-:class:`NextToken` uses such a program to generate tokens one by one.
+the outermost operation of the scores of ``best``. A program in *next-token form* returns the next token
+at every position. :class:`NextToken` uses such a program to generate tokens one by one.
 
 >>> kqv(tokens, tokens, indices, equals, reduction="max")("abcab")
 [0, 1, 2, 3, 4]
@@ -189,8 +189,10 @@ def require(program: SOp | Selector) -> None:
 
 
 def _is_position(node: Node, positions: set[Node]) -> bool:
-    """Return whether a value may be a position, possibly changed by a constant, moved by attention, or
-    chosen by a condition, a minimum or a maximum.
+    """Return whether a value may be a position.
+
+    The position may be changed by a constant, moved by attention, or chosen by a condition, a minimum
+    or a maximum.
     """
     if node.op == "indices":
         return True

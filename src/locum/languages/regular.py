@@ -34,7 +34,7 @@ from locum.text import shortened
 class Expression:
     """An extended regular expression, made by :class:`Expressions`.
 
-    Expressions of one factory with the same operator and the same parts are the same object.
+    Expressions of one factory with the same operator, parts and letter are the same object.
     """
 
     op: str

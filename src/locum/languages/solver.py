@@ -107,12 +107,12 @@ def ask(
 ) -> str:
     """Return whether two machines agree on all words: "equal", "different" or "unknown".
 
-    The search stops when the CPU time of the process reaches ``end``. Without ``empty``, the empty word
-    is excluded. ``guided`` enables Spacer's global generalisation, which finds linear equations between
-    counts. Without ``guided``, every other attempt enables it. The order in which Spacer tries
-    invariants varies, so Spacer may answer the same question quickly or not at all. Attempts are
-    therefore repeated with another seed, with the machines in the other order, and with increasing time
-    limits.
+    The search stops when the CPU time of the process reaches ``end``, or after ``MAX_TRIES`` attempts.
+    Without ``empty``, the empty word is excluded. ``guided`` enables Spacer's global generalisation,
+    which finds linear equations between counts. Without ``guided``, every other attempt enables it. The
+    order in which Spacer tries invariants varies, so Spacer may answer the same question quickly or not
+    at all. Attempts are therefore repeated with another seed, with the machines in the other order, and
+    with increasing time limits.
     """
     machines, seconds = (one, other), FIRST_TRY
     for seed in range(MAX_TRIES):

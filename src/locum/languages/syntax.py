@@ -17,10 +17,11 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from locum.errors import InputError
 
-#: Maximum depth of brackets and of right-associative operators, maximum depth of prefix operators, and
-#: maximum number of characters of a text.
+#: Maximum depth of brackets in all texts, and of right-associative operators in LTL and B-RASP.
 MAX_NESTING = 100
+#: Maximum number of prefix operators in a chain, in LTL and B-RASP.
 MAX_PREFIXES = 1_000
+#: Maximum number of characters of a text.
 MAX_TEXT = 100_000
 
 #: Terminals that several grammars share. A definition ends at ``;`` or, outside brackets, at the end of

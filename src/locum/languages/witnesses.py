@@ -251,7 +251,10 @@ class Finder:
     def _word(
         self, wanted: Callable[[int], bool], start: int = 0, *, least: int = 0
     ) -> tuple[Letter, ...]:
-        """Return a shortest word of at least ``least`` letters from ``start`` to a ``wanted`` state."""
+        """Return a shortest word of at least ``least`` letters from ``start`` to a ``wanted`` state.
+
+        ``least`` is 0 or 1.
+        """
         queue: deque[tuple[int, tuple[Letter, ...]]] = deque([(start, ())])
         seen = set()
         while queue:

@@ -3,7 +3,7 @@
 Every proof of ``items.py`` is run, and its certificate is checked. Statements of the paper that the
 prover can refute are refuted, and their corrections are proven. The errors of 500 executions of U are
 compared with their certified bounds. ``locum sweep sweeps/prove.toml`` runs the same cases. Ctrl-C stops
-the command and its workers immediately.
+the command and its workers.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def line(result: Result, case: Case) -> str:
 def prove_everything() -> int:
     """Run all proofs, refutations and certified executions, and print the results.
 
-    Return 0 if all claims and error bounds hold, and the largest certified error is at most ``TIGHT``
-    times the largest observed error. Otherwise, return 1.
+    Return 0 if all proofs and refutations succeed and all error bounds hold, otherwise 1. The largest
+    certified error must also be at most ``TIGHT`` times the largest observed error.
     """
     started = time.perf_counter()
     cases = jobs()

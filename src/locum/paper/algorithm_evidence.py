@@ -421,7 +421,7 @@ def check_blocks() -> Iterator[Evidence]:
                 offset = 1 * head if by_arity else size * head
                 i, c = place - offset, 2 * size // heads // 3
                 source = offset + (i % 3) * c + (i - i % 3) // 3
-                # A selector that selects no key in the block returns 0.
+                # If the selector selects no key in the block, the result is 0.
                 inside = size * head <= source < size * (head + 1)
                 result.append(sequence[source] if inside else 0.0)
             return result, np.concatenate([prop(block.T) for block in blocks])

@@ -230,7 +230,10 @@ def cofactor_matrices(r: int, n: int | None) -> list[Array]:
 
 
 def algorithm_5(sequence: Array, r: int, n: int | None = None) -> tuple[Array, Array]:
-    """Return M_A and det(A) of A ∈ ℝ^{r×r}, given as prop(A); line 3 uses the undefined name ``n``."""
+    """Run Algorithm 5 on A ∈ ℝ^{r×r}, given as prop(A), and return its results M_A and det(A).
+
+    The second result contains the same number at each position. Line 3 uses the undefined name ``n``.
+    """
     # 5: P = R_α ∘ prop(A), Q = R_β ∘ prop(A), R = R_γ ∘ prop(A), S = R_δ ∘ prop(A)
     P, Q, R, S = (circ(matrix, sequence) for matrix in cofactor_matrices(r, n))
     # 6: M_A = P ⊗ Q − R ⊗ S
@@ -244,5 +247,5 @@ def algorithm_5(sequence: Array, r: int, n: int | None = None) -> tuple[Array, A
 
 
 def algorithm_5_corrected(sequence: Array, r: int) -> tuple[Array, Array]:
-    """Return M_A and det(A) of A ∈ ℝ^{r×r}, given as prop(A), with r for n in line 3."""
+    """Run Algorithm 5 on A ∈ ℝ^{r×r}, given as prop(A), with r for n in line 3."""
     return algorithm_5(sequence, r, n=r)

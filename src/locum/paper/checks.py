@@ -1,7 +1,7 @@
 """Define programs and checks of the paper's constructions and of U for ``items.py``.
 
-A check runs on one instance, or on a few. Most checks compare a construction with NumPy or with the
-definition, or U(⟨T, X⟩) with T(X). The tests check many more shapes and numbers.
+Most checks compare a construction with NumPy or with the definition, or U(⟨T, X⟩) with T(X). The tests
+check many more shapes and numbers.
 """
 
 from __future__ import annotations

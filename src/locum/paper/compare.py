@@ -51,9 +51,9 @@ class Row:
     tokens: int | None = None
     parameters: int | None = None
     nonzeros: int | None = None
-    #: For each input, the largest difference from the result in NumPy, divided by the largest absolute
-    #: entry of this result. The inputs of transpositions and products have entries of about 0.01, 1 and
-    #: 10. For SUBLEQ, the share of wrong states.
+    #: For each input, the largest difference from the expected result, divided by the largest absolute
+    #: entry of the expected result. The inputs of transpositions and products have entries of about
+    #: 0.01, 1 and 10. For SUBLEQ, the share of wrong states.
     errors: tuple[float, ...] = ()
     seconds: float | None = None
     #: What the weights depend on, whether a loop outside of the network is required, and how T or the

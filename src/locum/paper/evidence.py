@@ -33,13 +33,13 @@ TOLERANCE = 1e-12
 
 
 class Evidence(NamedTuple):
-    """The result of one run, and whether the statement holds in this run."""
+    """The result of one or more runs, and whether the statement holds in these runs."""
 
     what: str
     result: str
     holds: bool
     about: str = PRINTED
-    #: The number of the erratum that explains why the statement does not hold in this run.
+    #: The number of the erratum that explains why the statement does not hold, or "".
     erratum: str = ""
 
 

@@ -34,7 +34,7 @@ class Item:
     functions: tuple[str, ...]
     #: The paper's claim.
     claim: str
-    #: A function that checks the construction on a few instances against NumPy or the definition.
+    #: A function that checks the construction on some inputs.
     check: Callable[[], bool]
     #: A function that returns the programs whose heads are counted, by name. The heads of the first
     #: program are compared with ``claimed_heads``.

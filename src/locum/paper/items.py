@@ -1,7 +1,7 @@
 """List the paper's items, each with its functions, claim, proofs, errata and listings.
 
 Facts that can be computed are not stored. ``graph.architecture`` counts the heads of programs, and
-every item has a check on one or a few instances. ``findings.py`` runs the checks. The commands
+every item has a check. ``findings.py`` runs the checks. The commands
 ``locum paper items`` and ``locum prove all`` show the results.
 
 >>> ITEMS["softmax"].errata
@@ -244,7 +244,7 @@ _ALL = [
         command="locum run match2_corrected",
     ),
     Item(
-        "k-parity", "Related work: k-PARITY", "k_parity",
+        "k-parity", "Introduction: k-PARITY", "k_parity",
         ("k_parity",), "one layer with several heads",
         checks.parities,
         lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))},

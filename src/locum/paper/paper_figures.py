@@ -1,7 +1,7 @@
 """Draw Figures 1 and 3 of the paper from the programs that they show.
 
 The arrows of Figure 1 are derived from the program of U and its values. An arrow connects two steps if
-the program of the second step contains the nodes of the first step. An arrow connects a matrix and a
+the program of the second step contains the node of the first step. An arrow connects a matrix and a
 step if changing the matrix changes the value of the step. Only direct connections are drawn.
 
 >>> find_arrows()["scores"]

@@ -1,4 +1,4 @@
-"""Reproduce the paper on one page, with every statement as printed, its checks and the verdict.
+"""Reproduce the paper on one page: its statements with quotations, checks and verdicts.
 
 Other modules compute the evidence, findings, figures, comparison and errata, and the report combines
 them. ``evidence.decide`` derives every verdict.

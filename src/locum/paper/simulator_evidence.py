@@ -297,7 +297,10 @@ def _pooled(kind: str) -> Iterator[tuple[Any, Any]]:
 
 
 def check_parity() -> Iterator[Evidence]:
-    """Run PARITY, k-PARITY and FIRST on U, on all words up to a maximum length."""
+    """Run PARITY and FIRST on U, on all words of up to 7 bits, and k-PARITY on all words of 5 bits.
+
+    FIRST is not run on the empty word.
+    """
 
     def even(word: str) -> bool:
         return word.count("1") % 2 == 0

@@ -1,8 +1,9 @@
-"""List every statement of the paper in order, with its printed text and its checks.
+"""List the statements of the paper in order, each with its printed text and its checks.
 
-Every label of the paper's source has a row. Each remark or passage that contains a statement but has no
-label also has a row. ``quote`` is the printed text with its formulas in Unicode, where "…" marks
-omissions. Line numbers refer to the paper's source. ``paper_report.py`` derives the verdicts.
+Every label of the paper's source has a row. Statements without a label, such as passages of the text,
+also have rows. ``quote`` is an excerpt of the printed text with its formulas in Unicode, where "…"
+marks omissions within the excerpt. Line numbers refer to the paper's source. ``paper_report.py``
+derives the verdicts.
 
 >>> [evidence.holds for check in STATEMENTS["algo:trans"].checks for evidence in check()]
 [True]
@@ -38,7 +39,7 @@ class Statement:
     kind: str
     title: str
     line: int
-    #: The printed text; "" if nothing is claimed.
+    #: An excerpt of the printed text; "" if nothing is claimed.
     quote: str = ""
     #: The checks to run.
     checks: tuple[Check, ...] = ()
