@@ -120,9 +120,7 @@ class Target:
     )
     prefer: Annotated[
         str | None,
-        Setting(
-            "a text", "Prefer lookup tables, or smaller networks.", choices=("exact", "small")
-        ),
+        Setting("a text", "Prefer lookup tables, or smaller networks.", choices=("exact", "small")),
     ] = None
     ranges: Annotated[
         Any,
