@@ -43,7 +43,7 @@ INPUTS = 20
 #: Maximum CPU time of a compilation in seconds, by length.
 SECONDS = {20: 0.5, 50: 1.5}
 
-#: Tracr's networks: layers and heads, then d_model and the number of inputs with correct outputs (of 20)
+#: Tracr's networks: layers and heads, then d_model and the number of correct outputs (of 20 inputs)
 #: at lengths 5, 10, 20 and 50. None marks a compilation that took more than 100 s or was not tried.
 TRACR: dict[str, tuple[int, int, tuple[int | None, ...], tuple[int | None, ...]]] = {
     "length": (1, 1, (19, 29, 49, 109), (20, 9, 6, 2)),

@@ -138,7 +138,7 @@ def from_checkouts(arguments: argparse.Namespace) -> Iterator[Large]:
 
 
 def measure(large: Large) -> Row:
-    """Compile a program; return the size of the network, and the number of inputs with correct outputs."""
+    """Compile a program; return the size of the network, and the number of correct outputs."""
     program = large.program if isinstance(large.program, SOp) else large.program()
     model = compiler.compile(program, length=large.length, vocabulary=large.vocabulary, **large.options)
     feeds = [layer.feed_forward for layer in model.weights.layers]

@@ -40,7 +40,7 @@ _EXCEPTIONS = 0.05
 
 
 def measure(case: Case, length: int, dtype: str, options: Row) -> Row:
-    """Compile one program; return the size of the network, and the number of inputs with correct outputs."""
+    """Compile one program; return the size of the network, and the number of correct outputs."""
     program = case.make(length)
     model = compiler.compile(
         program,

@@ -97,7 +97,7 @@ def sums() -> bool:
 
 
 def transposes() -> bool:
-    """Check the transposition of a 3×4 matrix in the paper's recipe."""
+    """Check the transposition of a 3×4 matrix with the recipe ``paper``."""
     return is_close(c.transpose(matrix(), "paper").run(X.ravel()), X.T)
 
 

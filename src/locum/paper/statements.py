@@ -75,7 +75,7 @@ class Statement:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether the paper claims the statement; future work is not claimed."""
+        """Whether the statement is not future work."""
         return self.kind != "future work"
 
 

@@ -217,7 +217,7 @@ def _compile_language(options: dict[str, Any]) -> tuple[CompiledTransformer, Cal
 
 
 def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Callable[[], Any]]:
-    """Compile U, and return the network and a function that returns a random ⟨T, X⟩ as its input."""
+    """Compile U, and return the network and a function that returns a random ⟨T, X⟩."""
     import numpy as np
 
     from locum.simulators import UniversalSimulator

@@ -170,8 +170,8 @@ class Circuit:
     def read(cls, data: Any) -> Circuit:
         """Return the circuit described by ``data``, in the format that :meth:`data` returns.
 
-        ``InputError`` is raised for missing lists, and for missing or unknown fields of nodes and
-        edges. The values of fields are not checked.
+        ``InputError`` is raised for missing lists, and for unknown or missing required fields of nodes
+        and edges. The values of fields are not checked.
         """
         if not isinstance(data, Mapping):
             raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")

@@ -201,7 +201,7 @@ class CompiledTransformer(Interventions):
         return self.circuit.at(block, head)
 
     def residual(self, inputs: Any) -> ResidualStream:
-        """Return the residual stream of one input, in the embedding and after each sublayer."""
+        """Return the residual stream of one input, after the embedding and after each sublayer."""
         batch, _ = self._encoding.read(inputs)
         if len(batch) != 1:
             raise InputError(f"expected one input, got a batch of {len(batch)}")

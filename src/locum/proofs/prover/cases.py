@@ -223,7 +223,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0, or an undecided value with a question about this."""
+        """Return whether a value is 0, or an :class:`Undecided` with the open question."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
