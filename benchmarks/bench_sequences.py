@@ -66,7 +66,7 @@ PROGRAMS: dict[str, str] = {
     "inversions": "result = selector_width(select(tokens, tokens, >) and select(indices, indices, <));",
 }
 WEISS_TOKENS = 200
-#: Maximum number of tokens for dense execution, which then takes about a tenth of a second.
+#: Maximum number of tokens for dense execution.
 DENSE_TOKENS = 1_000
 
 #: A script for Weiss's implementation. It builds each program, runs it on each input and reports times.

@@ -4,7 +4,8 @@
 real-valued result. If comparisons are undecided, this run is repeated. In the last run, balls are
 widened by a bound on the rounding error after each operation that may round. These balls enclose every
 result of a floating-point execution that performs the operations of the same program one by one. The
-certified error bounds the distance between the true result and all such results. :func:`certify_matrix` does the same for other programs.
+certified error bounds the distance between the true result and all such results. :func:`certify_matrix`
+does the same for other programs.
 
 The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
 whose errors are at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other

@@ -224,7 +224,10 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is 0, or an undecided value with a question that affects this."""
+        """Return whether a value is 0, or an undecided value with a question.
+
+        The answer to this question helps to decide whether the value is 0.
+        """
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -244,7 +247,10 @@ class Case:
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is positive, or an undecided value with a question that affects this."""
+        """Return whether a value is positive, or an undecided value with a question.
+
+        The answer to this question helps to decide whether the value is positive.
+        """
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY
