@@ -1,7 +1,7 @@
 """Compare certified error bounds of U(3, 3, 3), compiled to hidden units, with the worst errors found.
 
-The inputs are random numbers, random signs, random entries −c, 0 and c with c from 0.9 to 1, and a
-random search from the worst of these inputs.
+The inputs are random numbers, random signs, and random entries −c, 0 and c with c from 0.9 to 1. A
+random search from the worst of these inputs follows.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ result of a floating-point execution that performs the operations of the same pr
 certified error bounds the distance between the true result and all such results. :func:`certify_matrix`
 does the same for other programs.
 
-The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
-whose errors are at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other
+The bound is valid for dense execution in IEEE arithmetic (round to nearest). The errors of library
+functions must be at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other
 executors, which may add numbers in another order.
 
 >>> from locum import Attention, UniversalSimulator
