@@ -382,8 +382,8 @@ def prove(
 ) -> Verdict:
     """Search for a proof of a claim for all inputs, and for a counterexample.
 
-    ``what`` is the name of a claim, followed by its ``shape``, or a claim that :func:`about` returns.
-    The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
+    ``what`` is a claim, for example from :func:`about`, or the name of a claim, followed by its
+    ``shape``. The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
     :class:`Unproven`. The search for a proof stops at a limit: ``seconds`` of CPU time, ``megabytes``
     of additional memory, or ``terms`` of one polynomial. If no proof is found, the search for a
     counterexample takes up to about 20 seconds more.
