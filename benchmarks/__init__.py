@@ -1,1 +1,1 @@
-"""Measure Locum: time, memory, sizes and errors, in most cases relative to another implementation."""
+"""Measure times, memory, sizes and errors of Locum, and compare them with other implementations."""

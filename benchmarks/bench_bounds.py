@@ -1,7 +1,7 @@
-"""Compare the certified error bound of U(3, 3, 3) in hidden units with the worst error that is found.
+"""Compare certified error bounds of U(3, 3, 3), compiled to hidden units, with the worst errors found.
 
-The inputs are random numbers, random signs, random entries −c, 0 and c with c from 0.9 to 1, and a
-random search from the worst of these inputs.
+The inputs are random numbers, random signs, and random entries −c, 0 and c with c from 0.9 to 1. A
+random search from the worst of these inputs follows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _said(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure the networks, print the rows, and return 1 if a bound does not hold."""
+    """Measure the networks, print the rows, and return 1 if a bound is wrong or above the tolerance."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--recipes", default="fetch,native")
     parser.add_argument("--kinds", default="relu,gelu,glu")
@@ -116,7 +116,7 @@ def main() -> int:
         for kind in arguments.kinds.split(","):
             rows.append(measure(recipe, kind, arguments.tolerance, arguments.inputs))
             if not arguments.json:
-                print(_said(rows[-1]), flush=True)  # A row takes a minute or more.
+                print(_said(rows[-1]), flush=True)  # A row can take minutes.
     if arguments.json:
         print(json.dumps({"benchmark": "bounds", "rows": rows}))
     return 0 if all(row["holds"] for row in rows) else 1

@@ -3,8 +3,8 @@
 Each case calls the same model in two forms: the unchanged model, and a copy that is compiled with
 ``backend="locum"``. Both forms run before the measurement. The calls alternate in one process, and
 each round measures eager execution a second time as a control. A ratio is the median over the rounds of
-the ratio in one round, with quartiles. The ratio is about CPU time on one thread of a CPU, and about
-wall time on a GPU. The outputs of both forms are compared: tokens must be equal, and numbers must be
+the ratio in one round, with quartiles. The ratio is of CPU times on one thread of a CPU, and of wall
+times on a GPU. The outputs of both forms are compared: tokens must be equal, and numbers must be
 close.
 
 The rows ``first-call-…`` contain the CPU time of the first call of a model, minus the CPU time with
@@ -62,7 +62,7 @@ class Case:
 
 
 def transformers() -> Any:
-    """Import the transformers library, without its log messages and progress bars."""
+    """Import the transformers library, and disable its warnings and progress bars."""
     library: Any = importlib.import_module("transformers")
     library.utils.logging.set_verbosity_error()
     library.utils.logging.disable_progress_bar()

@@ -3,8 +3,9 @@
 The inputs contain ties, scores that are almost tied, cancellation, and very large and small scores. For
 every certified input, the enclosure must contain the true result, and the error of dense execution must
 not exceed the certified bound. The true result is T(X) in Python's decimal arithmetic, which is
-independent of Locum. The exit code is 1 if an enclosure does not contain the true result, if an error
-exceeds its bound, or if an input fails for another reason than overflow.
+independent of Locum. The exit code is 1 if an enclosure does not contain the true result, or if an
+error exceeds its bound. It is also 1 if the certification of an input fails for another reason than
+overflow.
 """
 
 from __future__ import annotations

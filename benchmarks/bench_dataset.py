@@ -44,7 +44,7 @@ def circuits(folder: Path, most: int) -> list[str]:
 
 
 def measured(item: Item) -> dict[tuple[str, str], float]:
-    """Return the average precision of every method at every level for one item."""
+    """Return the average precision of each method and level for one item, where it is defined."""
     network, truth, pairs = item.network, item.truth, item.pairs[:PAIRS]
     result = {
         "EAP": by_attribution(item.model, network, truth, pairs),

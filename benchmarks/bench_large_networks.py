@@ -1,9 +1,9 @@
 """Compile programs whose networks are large or slow to compile: layers, d_model, units and seconds.
 
 Examples of the programs are sums, predicates on pairs, widths of selectors of positions, and variances.
-``--weiss``, and ``--interpbench`` with ``--tracr``, add programs from checkouts. Each compilation is a
-process with a limit on CPU time, and its outputs are compared with dense execution. The exit code is 1
-if an output is wrong. To compare two versions of Locum, run the benchmark with each version.
+``--weiss``, and ``--interpbench`` with ``--tracr``, add programs from checkouts. Each compilation runs
+in a process with a limit on CPU time, and its outputs are compared with dense execution. The exit code
+is 1 if an output is wrong. To compare two versions of Locum, run the benchmark with each version.
 """
 
 from __future__ import annotations

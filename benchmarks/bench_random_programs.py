@@ -4,9 +4,9 @@ Each program is compiled for a maximum length from 5 to 30 tokens, in a process 
 time. The network is compared with dense execution on the shortest, the longest and random inputs. An
 output is wrong if it differs by more than the certified bound.
 
-The exit code is 1 if an output is wrong, if a compilation fails with an error other than
-``CompileError``, or if a compilation takes more than 5 s of CPU time or more than 1 GB. ``--seed`` is
-the first seed of the programs, and each row contains its seed.
+The exit code is 1 if an output is wrong, or if a compilation fails with an error other than
+``CompileError``. It is also 1 if a compilation takes more than 5 s of CPU time or more than 1 GB.
+``--seed`` is the first seed of the programs, and each row contains its seed.
 """
 
 from __future__ import annotations

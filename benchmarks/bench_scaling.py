@@ -11,7 +11,7 @@ model.
 
 The calls that are compared alternate in every round. Times are medians, and ratios are medians over the
 rounds with quartiles. Memory is the peak of the Python memory for sequences. For U and layers, it is
-the memory that a first run adds to a process after a smaller run. A slope is fitted to the logarithms
+the memory that a first run adds to a process after a small run. A slope is fitted to the logarithms
 at the three largest sizes. The value "step" is the largest growth between two of these sizes, relative
 to the growth that the slope predicts.
 
@@ -237,7 +237,7 @@ AGAINST: dict[str, tuple[str, Callable[[int], Work]]] = {
 
 
 def _resident(kind: str, name: str, n: int) -> int | None:
-    """Return the bytes that a first run adds to a process after a smaller run.
+    """Return the bytes that a first run adds to a process after a small run.
 
     Return None if the system is not Linux.
     """

@@ -4,11 +4,11 @@ Every program runs with ``executor="auto"`` on strings and on the same tokens as
 the minimum CPU time of several runs, and the peak of the memory in a separate run, without the tokens.
 For up to a thousand tokens, the row also contains the speed-up over dense execution.
 
-At 200 tokens, the row also contains the speed-up over Weiss's implementation of RASP
-(github.com/tech-srl/RASP), which runs the same texts on the same tokens. This implementation is not
-part of the project. ``WEISS_RASP=FOLDER`` states where it is. ``WEISS_PYTHON=PYTHON`` states the
-interpreter with its requirements, antlr4-python3-runtime 4.9 and termcolor. The benchmark fails if the
-values of both implementations differ.
+With ``WEISS_RASP=FOLDER``, the row for 200 tokens also contains the speed-up over Weiss's
+implementation of RASP (github.com/tech-srl/RASP), which runs the same texts on the same tokens. FOLDER
+is a checkout of this implementation, which is not part of the project. ``WEISS_PYTHON=PYTHON`` states
+the interpreter with its requirements, antlr4-python3-runtime 4.9 and termcolor. The benchmark fails if
+the values of both implementations differ.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ PROGRAMS: dict[str, str] = {
     "inversions": "result = selector_width(select(tokens, tokens, >) and select(indices, indices, <));",
 }
 WEISS_TOKENS = 200
-#: Maximum number of tokens for dense execution, which then takes about a tenth of a second.
+#: Maximum number of tokens for dense execution.
 DENSE_TOKENS = 1_000
 
 #: A script for Weiss's implementation. It builds each program, runs it on each input and reports times.

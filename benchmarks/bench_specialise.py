@@ -1,4 +1,4 @@
-"""Specialise U to random T's, and measure the differences from T(X) and the sizes of the networks."""
+"""Specialise U to random layers T, and measure the errors and the sizes of the networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CASES = 100
 
 
 def measure(seed: int) -> dict[str, Any]:
-    """Specialise U to a random T, and return the errors of the program and of two networks."""
+    """Specialise U to a random T, and return errors and sizes of the program and of two networks."""
     rng = np.random.default_rng(seed)
     n, d, d_v = (int(size) for size in rng.integers(1, 5, size=3))
     T, X = Attention(rng.normal(size=(d, d)), rng.normal(size=(d, d_v))), rng.normal(size=(n, d))
@@ -36,7 +36,7 @@ def measure(seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure random T's, print the results, and return 1 if an error is too large."""
+    """Measure random layers T, print the results, and return 1 if an error is too large."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cases", type=int, default=CASES)

@@ -1,7 +1,7 @@
 """Measure start-up times: ``import locum``, ``locum --help``, small programs and a first call of U.
 
-Each measurement is a separate process. The start of Python is measured in the same run, so that the
-additional time of Locum is a difference of two rows. CPU times and wall times are the minimum of
+Each measurement runs in a separate process. The start of Python is measured in the same run, so that
+the additional time of Locum is a difference of two rows. CPU times and wall times are the minimum of
 several runs.
 """
 

@@ -2,9 +2,9 @@
 InterpBench.
 
 Each program is compiled for maximum lengths 5, 10, 20 and 50, in float64 and float32, with softmax
-heads and ReLU units as in Tracr. Each compilation is a process with a limit of 20 s of CPU time. Its
-outputs are compared with dense execution on the shortest, the longest and random inputs. Tracr's sizes
-are read from ``tracr_sizes.json``, which ``tracr_reference.py`` writes.
+heads and ReLU units as in Tracr. Each compilation runs in a process with a limit of 20 s of CPU time.
+Its outputs are compared with dense execution on the shortest, the longest and random inputs. Tracr's
+sizes are read from ``tracr_sizes.json``, which ``tracr_reference.py`` writes.
 
 A row is an exception if Tracr's network is right on all its inputs, and the compiled network is deeper
 or wider. The exit code is 1 if an output is wrong, or if more than 5 % of the compared rows are

@@ -55,7 +55,7 @@ def matrices() -> tuple[Any, Any, Any]:
 
 
 def universal() -> str:
-    """Draw U(3, 2, 2): its tokens, and the patterns and answers that its weights compute."""
+    """Draw U(3, 2, 2): its tokens, and the attention patterns and output that its weights compute."""
     X, A, V = matrices()
     U = locum.UniversalSimulator(3, 2, 2)
     T = locum.Attention(A, V)
@@ -242,7 +242,7 @@ def steps_of_u() -> str:
 
 
 def reverse() -> str:
-    """Draw the compiled network of reverse on "abcd": heads, feed-forward and answer."""
+    """Draw the compiled network of reverse on "abcd": heads, feed-forward and output."""
     model = _reverse()
     answer, cache = model.run_with_cache("abcd")
     assert answer == list("dcba")

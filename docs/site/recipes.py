@@ -33,7 +33,7 @@ from locum.rasp.drawing.flow import flow_svg
 
 #: Maximum number of heads that a figure draws in each layer, and the width of a page in pixels.
 _HEADS, _PAGE = 2, 760.0
-#: Maximum number of letters in a line of RASP text.
+#: Maximum number of characters in a line of RASP code.
 _LINE = 90
 #: Keys of items without a figure, which are about the layout of tokens.
 _NO_PICTURE = {"positions"}

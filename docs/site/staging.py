@@ -39,7 +39,7 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
     (folder / "index.md").write_text(home(folder), encoding="utf-8")
     for page in folder.rglob("*.md"):
         for link in LINK.findall(page.read_text(encoding="utf-8")):
-            # The file is copied, because tools that build packages follow symbolic links.
+            # Copy the file, because tools that build packages would follow a symbolic link.
             target = Path(os.path.normpath(page.parent / link))
             file = ROOT / target.relative_to(folder)
             if file.is_file() and not target.exists():

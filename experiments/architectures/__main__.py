@@ -25,7 +25,7 @@ from experiments.architectures.table import read_results, summary, write_table
 class TimeLimitError(BaseException):
     """Raised if a trial exceeds its time limit.
 
-    This is not an ``Exception``, so that no library catches it.
+    This is not an ``Exception``, so ``except Exception`` in a library does not catch it.
     """
 
 

@@ -1,4 +1,4 @@
-"""Build small models of every type in the transformers library, with random weights.
+"""Build small models of the types in the transformers library, with random weights.
 
 The sizes in a configuration are reduced according to the names of its fields, such as widths, layers,
 heads, vocabularies and images. No model type is treated specially. If the library rejects the small

@@ -1,7 +1,7 @@
 """Print the ratio of the largest to the smallest weight before and after ``model.balanced()``.
 
 ``python -m experiments.learning.ratios`` prints the ratios for U(2, 2, 2) in each recipe and for the
-programs of the cookbook.
+compiled programs of the cookbook.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _networks() -> Iterator[tuple[str, str, CompiledTransformer | None]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return a row with the ratios of each network; they are None if the network cannot be compiled."""
+    """Return a row with the ratios of each network; they are None if U cannot be compiled."""
     rows = []
     for name, host, model in _networks():
         row: dict[str, Any] = {"network": name, "host": host, "before": None, "after": None}

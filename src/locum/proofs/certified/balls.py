@@ -3,9 +3,9 @@
 A ball is an ``arb`` of flint: a midpoint and a radius. Values can also be exact integers and rational
 numbers. :class:`BallDomain` encloses the true result. With a
 :class:`~locum.proofs.certified.balls.Rounding`, the domain widens every result that may be rounded,
-including constants that the format cannot represent, by one rounding error. The enclosure then also
-contains every result of a floating-point execution that performs the operations of this program one by
-one.
+including constants that the format cannot represent, by a bound on its rounding error. The enclosure
+then also contains every result of a floating-point execution that performs the operations of this
+program one by one.
 
 A comparison that the enclosures do not decide raises an error, with one exception. With the option
 ``ties``, if ``best`` cannot decide which of several keys has the highest score, all of these keys are
@@ -85,7 +85,7 @@ FORMATS = {rounding.name: rounding for rounding in (FLOAT64, FLOAT32)}
 
 
 _EXACT, _FLOAT = ExactDomain(), FloatDomain()
-#: Precision of the midpoints in bits.
+#: Usual precision of the midpoints in bits.
 PRECISION = 128
 #: Python's floor division of floats is exact for quotients up to this number.
 _EXACT_QUOTIENT = 2**52
@@ -237,7 +237,7 @@ class BallDomain(Domain):
         ]
 
     def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
-        """Widen ``value`` by one rounding error, and record the given operation and its operands.
+        """Widen ``value`` by a bound on its rounding error, and record its operation and operands.
 
         Without a format, return ``value`` unchanged. Raise ``OverflowError`` for values that are not
         finite or may be too large for the format.

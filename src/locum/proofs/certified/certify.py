@@ -2,12 +2,13 @@
 
 :func:`certify` runs U on given numbers by dense execution, first with balls that enclose the true
 real-valued result. If comparisons are undecided, this run is repeated. In the last run, balls are
-widened by one rounding error after each operation that may round. These balls enclose every result of a
-floating-point execution that performs the operations of the same program one by one. The certified
-error bounds the distance between both results. :func:`certify_matrix` does the same for other programs.
+widened by a bound on the rounding error after each operation that may round. These balls enclose every
+result of a floating-point execution that performs the operations of the same program one by one. The
+certified error bounds the distance between the true result and all such results. :func:`certify_matrix`
+does the same for other programs.
 
-The bound is valid for dense execution in IEEE arithmetic (round to nearest) with library functions
-whose errors are at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other
+The bound is valid for dense execution in IEEE arithmetic (round to nearest). The errors of library
+functions must be at most 4 units of 2⁻⁵³ (float64) or 2⁻²⁴ (float32). The bound is not valid for other
 executors, which may add numbers in another order.
 
 >>> from locum import Attention, UniversalSimulator
@@ -51,7 +52,7 @@ class Certified:
     upper: NDArray[np.float64]
     #: Upper bound on the widths of ``balls``.
     width: float
-    #: Bound on the error of a float execution of the program, over all entries.
+    #: Bound on the error of dense execution in the format ``dtype``, over all entries.
     error: float
     #: Bound on the error of each entry.
     errors: NDArray[np.float64] = field(repr=False)

@@ -12,12 +12,12 @@ so :func:`worst_errors` sums the largest |δᵢ| · |∂F/∂δᵢ| over the box
 
 This bound is sound because a ball is widened by its δ in both directions. The balls therefore enclose
 every intermediate value at every point between 0 and δ. Slopes computed on the balls enclose the slopes
-at ξ. All comparisons were decided on the same balls, so F takes the same branches at all these points.
+at ξ. A comparison that is decided on these balls has the same result at all these points.
 
 A ball that was not returned by an operation of :data:`SLOPES` is a separate variable. Examples are a
 constant that the format cannot represent, and the hull of the candidates for a highest score. In both
 executions, the value of this variable is in its ball, so it changes by at most twice the radius. An
-operation that is not recorded makes a bound larger, but never wrong.
+operation that is not recorded can make a bound larger, but not wrong.
 
 >>> rounding = arb(2.0**-54)
 >>> third = Rounded(arb(1) / 3 + arb(0, rounding), "divide", (1, 3), rounding)
@@ -54,7 +54,7 @@ class Rounded(arb):
     __slots__ = ("error", "number", "operands", "operation", "slopes")
 
     def __new__(cls, *_: Any) -> Rounded:
-        """Create an empty ball; as in flint, ``__init__`` sets its value."""
+        """Create a ball; as in flint, ``__init__`` sets its value."""
         return super().__new__(cls)
 
     def __init__(self, ball: arb, operation: str, operands: tuple[Any, ...], error: arb) -> None:

@@ -151,7 +151,7 @@ def require_table(formulas: Any) -> None:
 
 
 def reject_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Wrap a function so that it raises :class:`RejectedError` instead of any other exception."""
+    """Wrap a function so that it raises :class:`RejectedError` instead of any other ``Exception``."""
 
     @wraps(function)
     def call(content: Any) -> T:

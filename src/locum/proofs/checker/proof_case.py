@@ -6,11 +6,11 @@ or one of the following:
 - :class:`Open`: a boolean that the facts of the case do not decide;
 - :data:`UNKNOWN`: a value without any known property, which may be undefined.
 
-An operation that is undefined raises :class:`NoValueError`. If the result of an operation depends on an
-undecided comparison, the operation returns a variable, an open boolean or :data:`UNKNOWN`. Variables
-and open booleans are stored with a key that contains the operation and the identities of the operands.
-The same operation on the same operands therefore returns the same variable or open boolean, unless an
-operand is unknown.
+An undefined operation raises :class:`NoValueError` or returns :data:`UNKNOWN`. If the result of an
+operation depends on an undecided comparison, the operation returns a variable, an open boolean or
+:data:`UNKNOWN`. Variables that represent results, and open booleans, have a key that depends on the
+operation and its operands. The same operation on the same operands therefore returns the same variable
+or open boolean, unless an operand is unknown.
 """
 
 from __future__ import annotations

@@ -127,7 +127,10 @@ class Polynomial:
         return None if rest else quotient
 
     def divide(self, divisor: Polynomial, exact: bool = False) -> tuple[Polynomial, Polynomial]:
-        """Return q and r with self = q·divisor + r; with ``exact``, stop as soon as r is not 0."""
+        """Return q and r with self = q·divisor + r.
+
+        With ``exact``, stop as soon as r is not 0; then q and r are incomplete.
+        """
         lead = max(divisor.terms)
         guard = _guard(max(lead, max(self.terms, default=0)))
         left = dict(self.terms)
@@ -239,7 +242,7 @@ class Quotient:
         return Quotient(self.top * other.top, powers)
 
     def inverse(self) -> Quotient:
-        """Return 1 / self; the caller must have shown that the quotient is not 0."""
+        """Return 1 / self; the quotient must not be 0."""
         powers, rest = self.top.split()
         below = {Polynomial.variable(variable): power for variable, power in powers.items()}
         if rest.rational is None:

@@ -207,7 +207,7 @@ def _zeros(shape: Shape) -> list[list[int]]:
 def to_json(*roots: Formula) -> dict[str, Any]:
     """Return formulas as a table of rows ``[operation, [indices of operands], attribute]``.
 
-    The result also contains the row of each of the ``roots``.
+    The result also contains the row index of each of the ``roots``.
     """
     numbers: dict[int, int] = {}
     table: list[Any] = []

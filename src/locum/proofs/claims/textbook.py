@@ -378,7 +378,7 @@ def of_linear(n: int, d: int, d_v: int) -> Claim:
 
 
 def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
-    """State that U simulates each T of a smaller or equal order.
+    """State that U of order (n, d, d_v) simulates each T of the order (m, e, e_v).
 
     The number of rows of X is one of the tokens.
     """
@@ -389,7 +389,7 @@ def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 def embedded(
     name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
-    """State that U computes T(X) for each T of a smaller or equal order, padded with zeros.
+    """State that U computes T(X) for each T of one smaller or equal order, padded with zeros.
 
     The first three sizes of ``shape`` are the order (m, e, e_v) of T. The result is the first m rows
     and e_v columns of the output. ``fixed`` sets 1×1 blocks to integers.

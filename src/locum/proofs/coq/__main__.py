@@ -2,8 +2,8 @@
 
 The files are copied to a temporary folder and compiled in order. Then Coq checks generated files:
 
-- equations (*ties*) between programs and Coq definitions at small shapes, at a sweep of shapes with
-  sizes from 9 to 40, and at three random shapes for each construction;
+- equations (*ties*) between programs and Coq definitions, at small shapes, a sweep of shapes with sizes
+  from 9 to 40, and three random shapes;
 - wrong equations, which Coq must reject, and equations for the positions of array entries;
 - random programs, for which the executable semantics in Coq must return the values of dense execution;
 - commands that print the axioms that each theorem uses.

@@ -305,7 +305,7 @@ MUTANTS: tuple[tuple[str, Shape, Callable[[], Result]], ...] = (
     ("shift", (2,), lambda: BY_NAME["shift"].build(3)),
     ("maxmin", (2, 2), lambda: BY_NAME["maxmin_paper"].build(2, 2)),
     ("encoder_post", (2, 2, 3), lambda: BY_NAME["encoder_pre"].build(2, 2, 3)),
-    # In these results, the program is correct, but the offset, the strides or the shape is wrong.
+    # In these results, the program and the shape are correct, but the offset or the strides are wrong.
     ("matmul_fetch", (2, 3, 3), lambda: _product("fetch")(2, 3, 3).replace(offset=1)),
     ("matmul_fetch", (3, 3, 3), lambda: _product("fetch")(3, 3, 3).transpose(0, 1)),
     ("transpose", (2, 3), lambda: _tokens(3, 2)),

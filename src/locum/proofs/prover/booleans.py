@@ -108,7 +108,7 @@ def pattern_of(rows: Sequence[Sequence[Boolean]]) -> Pattern:
 
 
 class LimitError(Exception):
-    """Raised if a proof search exceeds a limit; the message states the limit."""
+    """Raised if the search for a proof or a counterexample must stop; the message states why."""
 
 
 @dataclass

@@ -2,7 +2,8 @@
 operands.
 
 A :class:`Case` decides comparisons from its assumptions, or returns :class:`Undecided` with a
-:class:`Question`. Questions are about irreducible polynomials that contain no choices (``ring.py``).
+:class:`Question`. A question is about the sign of an irreducible polynomial that contains no choices
+(``ring.py``), or about a remainder of an entry.
 Two kinds of contradictions are found in a case. The assumptions can leave a polynomial without a
 possible sign. A few inequalities can contradict each other, such as p > 0 and q ≥ 0 although
 p + q = 0.
@@ -243,7 +244,10 @@ class Case:
         return Undecided(first or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Return whether a value is positive, or an undecided value with a question about this."""
+        """Return whether a value is positive, or an undecided value with a question.
+
+        The answer to this question helps to decide whether the value is positive.
+        """
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY

@@ -111,8 +111,8 @@ class _Recorder:
     def _reduce(self, argument: Quotient) -> tuple[Vector, dict[int, Fraction]]:
         """Subtract multiples of earlier exponents from an exponent.
 
-        Return the remainder, and a mapping from the number of each earlier exponent to the multiple
-        that was subtracted.
+        Return the remainder, and a mapping from the numbers of earlier exponents to the multiples
+        that were subtracted.
         """
         rest, combination = _vector(argument), dict[int, Fraction]()
         for pivot, row, parts in self.rows:
@@ -300,7 +300,7 @@ class Refutation(_Verdict):
 
     @property
     def problem(self) -> str:
-        """The difference between the program and the reference at the counterexample, as text."""
+        """The difference from the reference at the counterexample, or why the program is undefined."""
         return self.refuted.problem
 
     @property
@@ -382,8 +382,8 @@ def prove(
 ) -> Verdict:
     """Search for a proof of a claim for all inputs, and for a counterexample.
 
-    ``what`` is the name of a claim, followed by its ``shape``, or a claim that :func:`about` returns.
-    The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
+    ``what`` is a claim, for example from :func:`about`, or the name of a claim, followed by its
+    ``shape``. The result is a :class:`Proof`, a :class:`Refutation` with a counterexample, or an
     :class:`Unproven`. The search for a proof stops at a limit: ``seconds`` of CPU time, ``megabytes``
     of additional memory, or ``terms`` of one polynomial. If no proof is found, the search for a
     counterexample takes up to about 20 seconds more.

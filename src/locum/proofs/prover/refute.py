@@ -108,7 +108,7 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
     """Return whether the program and the reference differ in floating-point arithmetic for an input.
 
-    They also differ if the program is undefined, unless a number is too large. Return False if the
+    An undefined program counts as different, unless a number is too large. Return False if the
     input does not clearly meet the conditions, or if the reference is undefined. Raise
     :class:`LimitError` if the program exceeds a limit of dense execution or is not supported by it.
     """

@@ -231,9 +231,8 @@ class Elementwise:
     def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Return ``then`` if the condition holds, else ``otherwise``.
 
-        If the condition is open and the two values differ, return a choice between two numbers, or an
-        open boolean for two booleans, or otherwise :class:`~locum.proofs.prover.cases.Undecided`. If an
-        operand is undefined, return it.
+        If the condition is open and the two values differ, the result is a choice for two numbers, an
+        open boolean for two booleans, and otherwise undecided. If an operand is undefined, return it.
         """
         answer = self.truth(condition)
         broken = first_open((answer, then, otherwise))
