@@ -94,18 +94,23 @@ def main() -> None:
     """Print the ratios as a table or as one JSON object."""
     parser = argparse.ArgumentParser(description="Ratios of weights before and after balancing.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
     rows = measure()
-    if parser.parse_args().json:
+    if options.json:
         print(json.dumps({"rows": rows}))
-        return
+    else:
+        _print_table(rows)
+    if not all(row.get("same bits", True) for row in rows):
+        raise SystemExit(1)
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
     hosts = list(HOSTS)
     print("| network | " + " | ".join(hosts) + " |")
     print("|---" * (len(hosts) + 1) + "|")
     for name in dict.fromkeys(row["network"] for row in rows):
         cells = {row["host"]: row for row in rows if row["network"] == name}
         print(f"| {name} | " + " | ".join(_cell(cells.get(host)) for host in hosts) + " |")
-    if not all(row.get("same bits", True) for row in rows):
-        raise SystemExit(1)
 
 
 def _cell(row: dict[str, Any] | None) -> str:

@@ -349,3 +349,16 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts(), st.sampled_from(FACES))
 def test_random_hostile_texts_stay_within_the_limits(worker: Worker, text: str, face: str) -> None:
     worker.run(face, text)
+
+
+@pytest.mark.parametrize(("cells", "shown"), [(36, None), (35, 5), (10, 3), (1, 1)])
+def test_the_display_of_a_selector_has_at_most_the_permitted_cells(
+    cells: int, shown: int | None
+) -> None:
+    session = Session(limits=Limits(cells=cells))
+    session.execute('set example "abcdef"')
+    text = session.execute("select(indices, indices, ==);")[-1].printed
+    omitted = f"(6 × 6 cells, the first {shown} rows and columns shown)"
+    assert text.count("|") == (shown or 6)
+    assert ("…" in text) == (shown is not None)
+    assert shown is None or omitted in text

@@ -6,6 +6,7 @@ computed once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -38,7 +39,7 @@ from locum.rasp.text.results import Result
 _VALUES, _CHARACTERS, _WRITTEN, _MEMBER = 10, 100, 5_000, 3
 #: Steps for a statement that displays something, and for running a program.
 _SHOWN, _RUN = 8, 10
-#: Number of displayed rows and columns of a selector with too many cells.
+#: Maximum number of displayed rows and columns of a selector with too many cells.
 _FIRST = 20
 
 
@@ -165,8 +166,9 @@ class Examples:
         """
         cells = len(pattern) ** 2
         if cells > self.limits.cells:
-            self._account(tokens[:_FIRST])
-            return tokens, _FIRST, None
+            first = min(_FIRST, math.isqrt(self.limits.cells))
+            self._account(tokens[:first])
+            return tokens, first, None
         self._account(tokens)
         self.budget.spend(cells / 50)
         return tokens, None, [[int(cell) for cell in row] for row in pattern]
