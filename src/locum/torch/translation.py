@@ -34,7 +34,7 @@ from locum.rasp.handles import SOp
 from locum.rasp.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
-from locum.torch.host_operations import drawn_operation
+from locum.torch.host_operations import drawn_operation, is_view
 from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, require
 from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
@@ -147,10 +147,21 @@ class Translation:
                 self._tensors[node] = self._show_memory(node)
                 self.on_u.append(node)
             elif self._collector is not None:
-                self._collector.add(node, _step_name(node), node)
+                self._collect_known(node, self._collector)
         self.length = max(self.length, self.token_count)
         if self._collector is not None:
             self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
+
+    def _collect_known(self, node: fx.Node, collector: StepCollector) -> None:
+        """Add the result of an operation on the host to the recorded steps, unless it is a view."""
+        is_tensor = isinstance(self._concrete.values[node], torch.Tensor)
+        if not is_tensor or is_view(node) or node.target is torch.empty_strided:
+            return
+        name = _step_name(node)
+        if node.target is operator.getitem:
+            source, place = cast(tuple[fx.Node, int], node.args)
+            name = f"{_step_name(source)}.{place}"
+        collector.add(node, name, node)
 
     def _add_assertion(self, node: fx.Node) -> None:
         """Add the condition of an assertion in the graph, so that a run raises its error."""

@@ -335,12 +335,23 @@ def exp2(x: SOp) -> SOp:
 
 @operation("elementwise", "ldexp.Tensor")
 def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Return a · 2ᵇ. The power 2ᵇ is rounded to the dtype of ``b`` if it is a float dtype, and to the
-    default dtype otherwise.
+    """Return a · 2ᵇ. If ``a`` contains floats and ``b`` contains integers, only the product is rounded.
+    Otherwise, 2ᵇ is first rounded to the dtype of ``b`` if it is a float dtype, and to the default
+    dtype otherwise.
     """
+    if is_float(a.dtype) and not is_float(b.dtype):
+        return compute(out, _scale_by_power, a, b, dtype="float64")
     default = dtype_name(torch.get_default_dtype())
     powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
     return compute(out, lambda x, y: x * y, a, compute(powers, exp2, b))
+
+
+def _scale_by_power(x: SOp, y: SOp) -> SOp:
+    """Return x · 2ʸ in float64, for an integer y. Three factors prevent an overflow of the power."""
+    bounded = where(y > 2100.0, 2100.0, where(y < -2100.0, -2100.0, y))
+    third = apply("floor", bounded / 3.0)
+    factor = 2.0**third
+    return x * factor * factor * 2.0 ** (bounded - 2.0 * third)
 
 
 @formula("expm1", dtype="float64")
