@@ -46,7 +46,7 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
 
 
 def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
-    """Register a formula as the construction of the overloads ``names``.
+    """Return a decorator that registers a formula as the construction of the overloads ``names``.
 
     The formula is computed in ``dtype``. The default is the computing dtype of the result: float32 for
     half precision, and the dtype of the result otherwise. An ``exact`` formula needs no rounding and is
@@ -315,7 +315,10 @@ def power(out: Layout, a: Any, b: Any) -> Tensor:
 
 
 def _whole_power(x: SOp, y: SOp) -> SOp:
-    """Return an integer power of an integer. Powers with negative exponents are rounded towards 0."""
+    """Return an integer power of an integer.
+
+    Powers with negative exponents are rounded towards 0. Such powers of 0 are 0.
+    """
     odd = y % 2 == 1
     below = where(x == 1, 1, where(x == -1, where(odd, -1, 1), 0))
     return where(y < 0, below, x ** abs(y))
