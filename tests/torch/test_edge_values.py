@@ -228,6 +228,7 @@ UNUSUAL: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "topk without entries": (lambda x: torch.topk(x, 0), [torch.arange(6.0).reshape(2, 3)]),
     "negative numbers with bytes": (lambda x: (x < -3, x % -3, x.clamp(min=-3)), [_BYTES]),
+    "bits of uint64": (lambda x: (x & 6, x | 9, x ^ x), [torch.tensor([5, 300], dtype=torch.uint64)]),
     "numbers beyond int8": (lambda x: (x < 200, x % 200), [_BYTES.to(torch.int8)]),
     "product with a power that overflows": (
         lambda x, n: x * torch.exp2(n),

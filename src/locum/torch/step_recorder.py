@@ -144,8 +144,8 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         for run in reversed(self.runs):
             if path in run:
                 return run[path]
-        recorded = f"; try one of {', '.join(self)}" if self.runs else ""
-        raise KeyError(f"{path}: expected a recorded module{recorded}")
+        advice = f"; try one of {', '.join(self)}" if len(self) else ""
+        raise KeyError(f"{path}: expected a recorded module{advice}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(path for run in self.runs for path in run))

@@ -372,7 +372,7 @@ def _type(node: fx.Node, value: torch.Tensor) -> str:
     if any(isinstance(size, torch.SymInt) for size in value.shape):
         raise _error(node, f"expected a shape that does not depend on data, got {tuple(value.shape)}")
     if not is_float(dtype) and dtype != "bool" and dtype not in INTEGERS:
-        known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32 or int64"
+        known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32, int64 or uint64"
         raise _error(node, f"expected numbers of type {known}, got {dtype}")
     return dtype
 

@@ -681,8 +681,8 @@ def logical_not(x: SOp) -> SOp:
     return ~x
 
 
-#: Number of bits of each integer dtype, without the sign bit. For int64, float64 limits the number.
-_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53}
+#: Number of bits of each integer dtype, without the sign bit. Float64 limits the number for 64 bits.
+_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53, "uint64": 53}
 
 
 def bitwise(name: str, function: Formula) -> None:
