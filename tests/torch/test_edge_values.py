@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 
-from locum.errors import InputError
+from locum.errors import InputError, LocumError
 from locum.torch.program import Program
 from locum.torch.table import TABLE, find_overload
 from tests.torch.opinfo import capture
@@ -214,10 +215,65 @@ def test_a_product_of_one_term_has_the_sign_of_a_sum(executor: str) -> None:
     assert torch.equal(found, 1 / (torch.mm(x, y) + 0.0))
 
 
+_FLOATS = torch.tensor([1.7, 1.6, -1.5, 2.9])
+_BYTES = torch.tensor([1, 2, 7, 200, 255], dtype=torch.uint8)
+UNUSUAL: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "cumsum of floats as integers": (lambda x: x.cumsum(0, dtype=torch.int64), [_FLOATS]),
+    "cumprod of floats as integers": (lambda x: x.cumprod(0, dtype=torch.int32), [_FLOATS]),
+    "prod of floats as integers": (lambda x: x.prod(dtype=torch.uint8), [_FLOATS]),
+    "gather with one index": (lambda x, i: x.gather(0, i), [_FLOATS, torch.tensor(2)]),
+    "scatter with one index": (
+        lambda x, i: (x.scatter(0, i, 4), x.scatter_add(0, i, torch.tensor(1.0))),
+        [_FLOATS, torch.tensor(2)],
+    ),
+    "topk without entries": (lambda x: torch.topk(x, 0), [torch.arange(6.0).reshape(2, 3)]),
+    "negative numbers with bytes": (lambda x: (x < -3, x % -3, x.clamp(min=-3)), [_BYTES]),
+    "bits of uint64": (lambda x: (x & 6, x | 9, x ^ x), [torch.tensor([5, 300], dtype=torch.uint64)]),
+    "numbers beyond int8": (lambda x: (x < 200, x % 200), [_BYTES.to(torch.int8)]),
+    "product with a power that overflows": (
+        lambda x, n: x * torch.exp2(n),
+        [torch.tensor([0.0, 0.5]), torch.tensor([255, 128])],
+    ),
+    "ldexp with a power that overflows": (
+        torch.ldexp,
+        [torch.tensor([1e-38, 0.0, 3.0, 1e30]), torch.tensor([200, 2000, -3, -2000])],
+    ),
+    "ldexp of integers": (torch.ldexp, [torch.tensor([0, 1, 3]), torch.tensor([200, 200, -3])]),
+    "nll_loss of one sample": (
+        lambda x, t: torch.ops.aten.nll_loss_forward(x, t, None, 0, -100),
+        [_FLOATS, torch.tensor(1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_arguments(name: str, executor: str) -> None:
+    function, inputs = UNUSUAL[name]
+    program = Program.of(capture(function, inputs), executor, "forbidden")
+    wanted = pytree.tree_leaves(function(*inputs))
+    for one, other in zip(program(*inputs), wanted, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True)
+
+
+def test_masks_of_bytes_are_not_indices() -> None:
+    def write(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.index_put(x, [mask], torch.ones(2, 4))
+
+    inputs = [torch.zeros(3, 4), torch.tensor([1, 0, 1], dtype=torch.uint8)]
+    with pytest.raises(LocumError, match="masks as indices are not supported"):
+        Program.of(capture(write, inputs), "fast", "forbidden")
+
+
 REJECTED: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "embedding": (torch.nn.functional.embedding, [torch.tensor([-1]), torch.ones(3, 1)]),
     "gather": (lambda i, w: w.gather(0, i), [torch.tensor([-1]), torch.ones(3)]),
     "index_select": (lambda i, w: w.index_select(0, i), [torch.tensor([-1]), torch.ones(3)]),
+    "gather from one entry": (lambda i, w: w.gather(0, i), [torch.tensor(1), torch.tensor(2.0)]),
+    "index_select from one entry": (
+        lambda i, w: w.index_select(0, i),
+        [torch.tensor([1]), torch.tensor(2.0)],
+    ),
     "scatter": (lambda i, w: w.scatter(0, i, 9.0), [torch.tensor([-1]), torch.ones(3)]),
     "scatter_add": (lambda i, w: w.scatter_add(0, i, w), [torch.tensor([-1]), torch.ones(3)]),
     "index_add": (lambda i, w: w.index_add(0, i, w[:1]), [torch.tensor([-1]), torch.ones(3)]),
@@ -300,3 +356,12 @@ def test_pooling_windows_given_by_one_number(name: str, batched: bool) -> None:
     y = torch.compile(lambda x: pool(x, [2]), backend="locum", fullgraph=True)(x)
     torch.testing.assert_close(y, expected[0])
     torch.testing.assert_close(torch.autograd.grad((y * y).sum(), x)[0], expected[1])
+
+
+@pytest.mark.parametrize("bounds", [(-INF, 1.0), (0.0, INF)])
+def test_histc_rejects_infinite_bounds(bounds: tuple[float, float]) -> None:
+    def count(x: torch.Tensor) -> torch.Tensor:
+        return torch.histc(x, 5, *bounds)
+
+    with pytest.raises(LocumError, match="histc: expected finite min and max"):
+        torch.compile(count, backend="locum")(torch.ones(3))

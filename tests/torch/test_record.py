@@ -98,6 +98,23 @@ def test_recording_changes_no_result_and_no_random_numbers() -> None:
     with locum.torch.record("*") as recorded:
         assert torch.equal(compiled(x), expected)
     assert recorded["1"]["mul_1"].shape == (5, 4)
+    assert list(recorded["1"]) == ["native_dropout.1", "mul", "mul_1", "output"]
+
+
+def test_views_on_the_host_are_no_steps() -> None:
+    class Embed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(5, 4)
+
+        def forward(self, i: torch.Tensor) -> torch.Tensor:
+            return torch.where((i + 1).unsqueeze(-1).transpose(0, 1) > 2, self.embed(i), 0.0)
+
+    with torch.no_grad(), locum.torch.record("*") as recorded:
+        model = Embed()
+        compile_on_u(lambda i: model(i))(torch.tensor([[1, 3], [2, 4]]))
+    assert set(recorded[""]) >= {"add", "gt", "where"}
+    assert not {"unsqueeze", "transpose", "permute"} & set(recorded[""])
 
 
 def test_parts_that_a_construction_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,3 +266,23 @@ def test_multiply_adds_of_products() -> None:
     program = Program.of(make_fx(function, tracing_mode="fake")(a, b, v))
     counts = [count_multiply_adds(program.concrete, node) for node in program.on_u]
     assert [count for count in counts if count] == [24, 24, 12, 4]
+
+
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_multiply_adds_of_attention(key_heads: int) -> None:
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        attention: Any = torch.nn.functional.scaled_dot_product_attention
+        return attention(q, k, v, enable_gqa=key_heads < 4)
+
+    inputs = [torch.ones(1, heads, 5, 8, requires_grad=True) for heads in (4, key_heads, key_heads)]
+    compiled = torch.compile(attend, backend="locum", fullgraph=True)
+    compiled(*inputs).sum().backward()
+    report = locum.torch.report(compiled)
+    # Two products forward; backward, the scores are computed again, followed by four products.
+    assert report.multiply_adds == (2 + 5) * 4 * 5 * 5 * 8
+
+
+def test_multiply_adds_of_a_sum_of_products() -> None:
+    compiled = torch.compile(torch.addbmm, backend="locum", fullgraph=True)
+    compiled(torch.ones(3, 5), torch.ones(2, 3, 4), torch.ones(2, 4, 5))
+    assert locum.torch.report(compiled).multiply_adds == 2 * 3 * 4 * 5

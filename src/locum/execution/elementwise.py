@@ -194,6 +194,8 @@ def _power(arrays: Arrays, a: Any, b: Any) -> Array:
     if isinstance(a, float) and a == -math.inf:
         a = xp.full_like(b, a)
     if not isinstance(a, (int, float)):
+        if arrays.on_torch and a.ndim == 0 and getattr(b, "ndim", 0) and b.is_floating_point():
+            a = a.to(b.dtype)  # ``where`` would return an array with the dtype of the number ``a``
         # NumPy computes ** 0.5 as a square root, which is undefined for −∞. The power is ∞.
         a = xp.where((a == -math.inf) & (b % 1 != 0), -a, a)
     return a**b

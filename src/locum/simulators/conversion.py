@@ -2,8 +2,8 @@
 
 The supported classes are nn.MultiheadAttention, nn.TransformerEncoderLayer and
 nn.TransformerDecoderLayer, in float64, float32 or half precision. Dropout is ignored, as in ``eval()``.
-The classes of a module and of its parts must be classes of PyTorch, or subclasses that define no method
-other than ``__init__``. Other subclasses, replaced parts, methods set on the instance and forward hooks
+The classes of a module and of its parts must be classes of PyTorch, or subclasses that define only
+``__init__``. Other subclasses, replaced parts, methods set on the instance and forward hooks
 raise an error, because they may change the result. The hooks with which PyTorch counts operations are
 accepted. The weights are copied in double precision, and the module is not called. This file does not
 import torch.
@@ -194,8 +194,7 @@ def _nn() -> Any:
 
 
 def _is_of(module: Any, base: type) -> bool:
-    """Return whether the class of a module is ``base``, or a subclass that defines no method other than
-    ``__init__``.
+    """Return whether the class of a module is ``base``, or a subclass that defines only ``__init__``.
 
     The classes that PyTorch creates for parametrised modules only define parameters and are accepted.
     """

@@ -44,8 +44,8 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
     require_smaller(small, order)
     if U.style.recipe == "inverse" and small != order:
         raise InputError(
-            "a smaller T has no place on a U of the inverse construction: A and V padded with zeros "
-            'are singular. Use one of another recipe, such as "fetch"'
+            "the inverse construction does not support a smaller T, since A and V padded with zeros "
+            'are singular; try another recipe, such as "fetch"'
         )
     simulator = U
     matrices = T.matrices() | {"X": [X]}

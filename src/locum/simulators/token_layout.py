@@ -113,7 +113,9 @@ class Layout:
         return Matrix(sop, block.copies * block.rows, block.columns, block.offset)
 
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:
-        """Return the position of entry (i, j) of the matrix of one head in a block."""
+        """Return the position of entry (i, j) of a matrix in a block; ``head`` is the number of the
+        matrix.
+        """
         block = self.block(name)
         if not (0 <= i < block.rows and 0 <= j < block.columns and 0 <= head < block.copies):
             raise GraphError(f"{name} is {block.shape}: it has no entry ({i}, {j}) of head {head}")

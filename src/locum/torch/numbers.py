@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import OPERATIONS, ROUNDINGS
 from locum.rasp.handles import SOp, apply
 from locum.rasp.python import constant, family, where
+
+#: A Python integer, or an s-op of integers.
+Integer = TypeVar("Integer", int, SOp)
 
 
 @dataclass
@@ -122,8 +125,11 @@ def truncate(value: SOp) -> SOp:
     return where(value < 0, -apply("floor", -value), apply("floor", value))
 
 
-def wrap(value: SOp, dtype: str) -> SOp:
-    """Wrap an integer s-op around to the range of ``dtype``; 64-bit integers are returned unchanged."""
+def wrap(value: Integer, dtype: str) -> Integer:
+    """Wrap an integer or an integer s-op around to the range of ``dtype``.
+
+    64-bit integers are returned unchanged.
+    """
     if dtype.endswith("64"):
         return value
     if dtype == "uint8":
@@ -133,11 +139,14 @@ def wrap(value: SOp, dtype: str) -> SOp:
 
 
 def scalar(value: Any, dtype: str) -> SOp:
-    """Return a Python number as a constant s-op, rounded to a dtype."""
+    """Return a Python number as a constant s-op, converted to a dtype.
+
+    As in PyTorch, integers wrap around in dtypes of up to 32 bits.
+    """
     if dtype == "bool":
         return constant(bool(value))
     if not is_float(dtype):
-        return constant(int(value))
+        return constant(wrap(int(value), dtype))
     return constant(float(round_array(np.asarray(float(value)), dtype)))
 
 

@@ -37,6 +37,14 @@ from locum.torch.translation import Feed, Translation, UnsupportedOperationError
 _aten = torch.ops.aten
 #: Products with a vector, which PyTorch's FLOP counter does not count.
 _VECTOR_PRODUCTS = frozenset((_aten.dot, _aten.vdot, _aten.mv, _aten.addmv, _aten.addr, _aten.ger))
+#: Operations that PyTorch's FLOP counter does not count, and operations that compute the same products.
+_COUNTED_AS = {
+    _aten.addbmm: _aten.baddbmm,
+    _aten._scaled_dot_product_flash_attention_for_cpu: _aten._scaled_dot_product_flash_attention,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        _aten._scaled_dot_product_flash_attention_backward
+    ),
+}
 #: Grouped matrix products, and the number of products that each of them computes.
 _GROUPED_PRODUCTS = {
     "aten._grouped_mm.default": 1,
@@ -51,7 +59,8 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     Products of matrices or vectors, convolutions and attention are counted. The number is 0 for other
     operations.
     """
-    packet = getattr(node.target, "overloadpacket", None)
+    packet: Any = getattr(node.target, "overloadpacket", None)
+    packet = _COUNTED_AS.get(packet, packet)
     values = concrete.values
     arguments: Any = fx.node.map_arg(node.args, values.__getitem__)
     if packet in _VECTOR_PRODUCTS:
@@ -68,9 +77,10 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     try:
         operations: int = count(*arguments)
     except AssertionError:  # some versions of PyTorch do not count grouped-query attention
-        q, k, v, *rest = arguments
+        place = 1 if packet.__name__.endswith("backward") else 0  # the gradient precedes the query
+        q, k, v = arguments[place : place + 3]
         k, v = (x.new_empty((*q.shape[:2], *x.shape[2:])) for x in (k, v))
-        operations = count(q, k, v, *rest)
+        operations = count(*arguments[:place], q, k, v, *arguments[place + 3 :])
     return operations // 2
 
 

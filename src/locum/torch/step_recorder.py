@@ -35,8 +35,9 @@ def module_paths(node: fx.Node) -> list[str]:
     """Return the paths of the modules that contain a graph node, outermost first, such as
     ``encoder.layer.0``.
 
-    The path of the compiled module itself is "". A node of a backward graph belongs to the modules of
-    the operation that it differentiates.
+    The path of the compiled module itself is "". An operation that this module computes outside of its
+    submodules usually has no path. A node of a backward graph belongs to the modules of the operation
+    that it differentiates.
     """
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     return [normalise_path(path) for path, _ in stack.values()]
@@ -62,8 +63,9 @@ def normalise_path(path: str) -> str:
 
 
 def source_line(node: fx.Node) -> str:
-    """Return the innermost source line of a graph node, such as ``File "model.py", line 3``, or "" if
-    unknown.
+    """Return the innermost source line of a graph node, or "" if it is unknown.
+
+    An example is ``File "model.py", line 3, in forward``.
     """
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     return next((line for line in reversed(lines) if line.startswith("File ")), "")
@@ -142,8 +144,8 @@ class Recorder(Mapping[str, Mapping[str, torch.Tensor]]):
         for run in reversed(self.runs):
             if path in run:
                 return run[path]
-        recorded = ", ".join(self) or "no module"
-        raise KeyError(f"{path}: expected a recorded module, got one of {recorded}")
+        advice = f"; try one of {', '.join(self)}" if len(self) else ""
+        raise KeyError(f"{path}: expected a recorded module{advice}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(path for run in self.runs for path in run))

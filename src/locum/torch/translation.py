@@ -34,7 +34,7 @@ from locum.rasp.handles import SOp
 from locum.rasp.python import tokens, where
 from locum.torch import operations as operations
 from locum.torch.concrete_graph import ASSERTIONS, ConcreteGraph, is_strided
-from locum.torch.host_operations import drawn_operation
+from locum.torch.host_operations import drawn_operation, is_view
 from locum.torch.numbers import INTEGERS, collect_notes, dtype_name, is_float, require
 from locum.torch.step_recorder import StepCollector, describe_origin
 from locum.torch.table import Row, find_row
@@ -147,10 +147,21 @@ class Translation:
                 self._tensors[node] = self._show_memory(node)
                 self.on_u.append(node)
             elif self._collector is not None:
-                self._collector.add(node, _step_name(node), node)
+                self._collect_known(node, self._collector)
         self.length = max(self.length, self.token_count)
         if self._collector is not None:
             self._collector.add_outputs({node: self._tensors[node] for node in self.on_u})
+
+    def _collect_known(self, node: fx.Node, collector: StepCollector) -> None:
+        """Add the result of an operation on the host to the recorded steps, unless it is a view."""
+        is_tensor = isinstance(self._concrete.values[node], torch.Tensor)
+        if not is_tensor or is_view(node) or node.target is torch.empty_strided:
+            return
+        name = _step_name(node)
+        if node.target is operator.getitem:
+            source, place = cast(tuple[fx.Node, int], node.args)
+            name = f"{_step_name(source)}.{place}"
+        collector.add(node, name, node)
 
     def _add_assertion(self, node: fx.Node) -> None:
         """Add the condition of an assertion in the graph, so that a run raises its error."""
@@ -361,7 +372,7 @@ def _type(node: fx.Node, value: torch.Tensor) -> str:
     if any(isinstance(size, torch.SymInt) for size in value.shape):
         raise _error(node, f"expected a shape that does not depend on data, got {tuple(value.shape)}")
     if not is_float(dtype) and dtype != "bool" and dtype not in INTEGERS:
-        known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32 or int64"
+        known = "float64, float32, float16, bfloat16, bool, uint8, int8, int16, int32, int64 or uint64"
         raise _error(node, f"expected numbers of type {known}, got {dtype}")
     return dtype
 

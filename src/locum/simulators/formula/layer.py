@@ -98,8 +98,9 @@ class Formula:
     def sublayer(
         self, norms: _Norms, y: Matrix, function: Callable[[Matrix], Matrix], prefix: str
     ) -> Matrix:
-        """Return y + f(y) for a sublayer f, with a norm before f (pre-norm) or after the sum
-        (post-norm).
+        """Return y + f(y) for a sublayer f, with the norm of the layer.
+
+        The norm is before f (pre-norm), after the sum (post-norm) or missing.
         """
         inner = norms.apply(y) if norms.where == "pre" else y
         total = self.named(prefix + "residual", add(y, function(inner)))

@@ -1,5 +1,5 @@
-"""Sample random modules T of a given order, with normally distributed matrices that are scaled such
-that scores are moderate.
+"""Sample random modules T for an order, with normally distributed matrices that are scaled such that
+scores are moderate.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from locum.simulators.token_layout import Block
 
 
 def random_module(order: Order, generator: np.random.Generator) -> Module:
-    """Sample an attention or encoder layer T of this order.
+    """Sample an attention or encoder layer T with the sizes and the kind of attention of this order.
 
-    T has no biases and no gates, and is not parallel. Its norms are layer norms without gains. Options
-    of the order that require other parts are ignored.
+    T has no biases and no gates, and is not parallel. Its norms are layer norms without gains. Orders
+    with a mask other than "causal" or with shared key heads raise an error.
     """
 
     def draw(rows: int, columns: int) -> Numbers:
@@ -45,7 +45,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
 
 
 def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """Return a random attention layer of this order without biases, with all heads and W_O if any."""
+    """Return a random attention layer for this order without biases, with all heads and W_O if any."""
     size = order.attention
     W_O = Block("W_O", size.heads * size.d_v, size.projection)
     last = [W_O] if size.projection else []

@@ -46,7 +46,7 @@ def complete(name: str, given: tuple[Any, ...], options: dict[str, Any]) -> list
 
 
 def formula(*names: str, dtype: str = "", exact: bool = False) -> Callable[[Formula], Formula]:
-    """Register a formula as the construction of the overloads ``names``.
+    """Return a decorator that registers a formula as the construction of the overloads ``names``.
 
     The formula is computed in ``dtype``. The default is the computing dtype of the result: float32 for
     half precision, and the dtype of the result otherwise. An ``exact`` formula needs no rounding and is
@@ -315,7 +315,10 @@ def power(out: Layout, a: Any, b: Any) -> Tensor:
 
 
 def _whole_power(x: SOp, y: SOp) -> SOp:
-    """Return an integer power of an integer. Powers with negative exponents are rounded towards 0."""
+    """Return an integer power of an integer.
+
+    Powers with negative exponents are rounded towards 0. Such powers of 0 are 0.
+    """
     odd = y % 2 == 1
     below = where(x == 1, 1, where(x == -1, where(odd, -1, 1), 0))
     return where(y < 0, below, x ** abs(y))
@@ -335,12 +338,23 @@ def exp2(x: SOp) -> SOp:
 
 @operation("elementwise", "ldexp.Tensor")
 def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """Return a · 2ᵇ. The power 2ᵇ is rounded to the dtype of ``b`` if it is a float dtype, and to the
-    default dtype otherwise.
+    """Return a · 2ᵇ. If ``a`` contains floats and ``b`` contains integers, only the product is rounded.
+    Otherwise, 2ᵇ is first rounded to the dtype of ``b`` if it is a float dtype, and to the default
+    dtype otherwise.
     """
+    if is_float(a.dtype) and not is_float(b.dtype):
+        return compute(out, _scale_by_power, a, b, dtype="float64")
     default = dtype_name(torch.get_default_dtype())
     powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
     return compute(out, lambda x, y: x * y, a, compute(powers, exp2, b))
+
+
+def _scale_by_power(x: SOp, y: SOp) -> SOp:
+    """Return x · 2ʸ in float64, for an integer y. Three factors prevent an overflow of the power."""
+    bounded = where(y > 2100.0, 2100.0, where(y < -2100.0, -2100.0, y))
+    third = apply("floor", bounded / 3.0)
+    factor = 2.0**third
+    return x * factor * factor * 2.0 ** (bounded - 2.0 * third)
 
 
 @formula("expm1", dtype="float64")
@@ -667,8 +681,8 @@ def logical_not(x: SOp) -> SOp:
     return ~x
 
 
-#: Number of bits of each integer dtype, without the sign bit. For int64, float64 limits the number.
-_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53}
+#: Number of bits of each integer dtype, without the sign bit. Float64 limits the number for 64 bits.
+_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 53, "uint64": 53}
 
 
 def bitwise(name: str, function: Formula) -> None:

@@ -207,6 +207,8 @@ def checked_index(index: SOp, size: int) -> SOp:
 
 #: Operations that accept negative indices, which count from the end of a dimension.
 _FROM_THE_END = ("index", "index_put")
+#: Dtypes of index tensors that PyTorch treats as masks.
+_MASKS = ("bool", "uint8")
 
 
 def require_inside(index: Tensor, size: int, operation: str) -> None:
@@ -251,6 +253,7 @@ def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
     dim = dim % len(a.shape) if a.shape else 0
     places: list[Tensor | None] = [None] * len(a.shape)
     if not a.shape:
+        require_inside(index, 1, "index_select")
         return out.result(out.read(a))
     places[dim] = index if index.shape else index.unsqueeze(0)
     return _fetch(out, a, places, "index_select")
@@ -260,10 +263,11 @@ def index_select(out: Layout, a: Tensor, dim: int, index: Tensor) -> Tensor:
 def gather(out: Layout, a: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Return the entries of a tensor at the given indices along a dimension."""
     if not a.shape:
+        require_inside(index, 1, "gather")
         return out.result(out.read(a))
     dim %= len(a.shape)
     require_inside(index, a.shape[dim], "gather")
-    if not out.shape or not math.prod(out.shape):
+    if not math.prod(out.shape):
         return out.result(scalar(0, out.dtype))
     place = list(out.index)
     if not index.shape:
@@ -295,7 +299,7 @@ def _advanced_index(
     given = [*indices_, *[None] * (len(a.shape) - len(indices_))]
     named = [n for n, i in enumerate(given) if i is not None]
     tensors = [i for i in given if i is not None]
-    if any(i.dtype == "bool" for i in tensors):
+    if any(i.dtype in _MASKS for i in tensors):
         raise_unsupported(operation, "masks as indices", "torch.where")
     shape = broadcast_shape([i.shape for i in tensors])
     adjacent = named == list(range(named[0], named[-1] + 1))
@@ -391,7 +395,7 @@ def _put(
     tensors = [i for i in given if i is not None]
     if len(tensors) == 1 and tensors[0].dtype == "bool" and values.size == 1 and not accumulate:
         return _masked(out, a, tensors[0], named[0], values)
-    if any(i.dtype == "bool" for i in tensors):
+    if any(i.dtype in _MASKS for i in tensors):
         raise_unsupported("index_put", "masks as indices", "torch.where")
     shape = broadcast_shape([i.shape for i in tensors])
     if not math.prod(shape) or not a.size:
@@ -521,6 +525,9 @@ def _scatter(
     before = out.read(a)
     if not index.size:
         return out.result(before)
+    if not index.shape:
+        index = index.unsqueeze(0)
+        source = source.unsqueeze(0) if isinstance(source, Tensor) and not source.shape else source
     require_inside(index, a.shape[dim], operation)
     along, families, place = _lines(out, dim, index)
     # ``index`` may be smaller than the result in other dimensions. Entries outside of it do not change.
@@ -665,7 +672,8 @@ def topk(
     """
     if not a.shape or not math.prod(out[0].shape):
         zero = out[1].result(scalar(0, "int64"))
-        return out[0].result(out[0].read(a) if a.size else scalar(0, out[0].dtype)), zero
+        is_empty = 0 in out[0].shape
+        return out[0].result(scalar(0, out[0].dtype) if is_empty else out[0].read(a)), zero
     dim %= len(a.shape)
     values, places = _ordered(out[0], out[1], a, dim, largest)
     require_clear_choice(values, a, dim, largest)

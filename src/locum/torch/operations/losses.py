@@ -46,7 +46,7 @@ def nll_loss(
     """Return the negative log-likelihood loss of the target classes, and the sum of the target weights.
 
     ``a`` contains log-probabilities. A mean is weighted by the class weights. Targets equal to
-    ``ignore_index`` are ignored. Without a reduction, the second result is 0.
+    ``ignore_index`` are ignored. Without a reduction, the second result for a batch is 0.
     """
     rank = len(a.shape)
     classes = a.shape[min(rank - 1, 1)]
@@ -63,7 +63,7 @@ def nll_loss(
     share: SOp = constant(1.0) if weight is None else cast(weight, dtype).at(place)
     weights = samples.rounded(where(counts, share, 0.0))
     losses = samples.rounded(where(counts, -(entry * share), 0.0))
-    if reduction == _NONE:
+    if reduction == _NONE and rank > 1:
         return out[0].rounded(out[0].read(losses)), out[1].result(constant(0.0))
     dims = list(range(len(target.shape)))
     scalar = Layout((), (), dtype)

@@ -275,6 +275,8 @@ def _running(out: Layout, a: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp
 
 def _whole(a: Tensor, dtype: str) -> Tensor:
     """Cast ``a`` for a product or cumulative sum whose result has the dtype ``dtype``."""
+    if is_float(a.dtype) and not is_float(dtype):  # entries are truncated before they are combined
+        return cast(a, dtype)
     if is_float(dtype) or a.dtype == dtype:
         return cast(a, computing_type(dtype))
     return cast(a, "float64") if a.dtype != "bool" else cast(a, dtype)
@@ -345,6 +347,8 @@ def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) 
 
     If ``low`` equals ``high``, the intervals range from the minimum to the maximum of the entries.
     """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InputError(f"histc: expected finite min and max, got {low} and {high}")
     dtype = out.dtype
     if not a.size:
         return out.result(constant(0.0))

@@ -142,7 +142,7 @@ def squeeze(out: Layout, a: Tensor, dims: Any = None) -> Tensor:
 def slice_(
     out: Layout, a: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    """Return every ``step``-th entry of a dimension, from ``start`` to ``end``."""
+    """Return every ``step``-th entry of a dimension, from ``start`` up to but not including ``end``."""
     dim %= len(a.shape)
     first, last, _ = slice(start, end).indices(a.shape[dim])
     return a.slice(dim, first, max(first, last), step)
