@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 from locum.errors import InputError  # noqa: E402
+from locum.torch import UnsupportedOperationError  # noqa: E402
 from tests.torch.opinfo import compare_run, difference  # noqa: E402
 
 EXECUTORS = ("fast", "dense", "heads")
@@ -132,3 +133,14 @@ def test_ties_of_topk_are_found_next_to_nan(executor: str) -> None:
     assert compiled(torch.tensor([math.nan, 2.0, 1.0])).isnan().tolist() == [True, False]
     with pytest.raises(InputError, match="of which PyTorch may choose any"):
         compiled(torch.tensor([math.nan, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense"])
+@pytest.mark.parametrize(
+    "function", [torch.min, torch.max, lambda x: x.min(0), lambda x: x[5:].max(0).values]
+)
+def test_extremes_of_empty_tensors_raise(function: Any, executor: str) -> None:
+    options = {"executor": executor}
+    compiled = torch.compile(function, backend="locum", fullgraph=True, options=options)
+    with pytest.raises(UnsupportedOperationError, match="expected one entry or more"):
+        compiled(torch.zeros(0))

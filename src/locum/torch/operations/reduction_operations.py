@@ -163,13 +163,21 @@ def amin(out: Layout, a: Tensor, dims: Any = None, keepdim: bool = False) -> Ten
 @operation("reductions", "max")
 def max_(out: Layout, a: Tensor) -> Tensor:
     """Return the maximum of all entries."""
-    return extreme(out, a, chosen(a, None), 1)
+    return extreme(out, a, _some_entries("max", a, None), 1)
 
 
 @operation("reductions", "min")
 def min_(out: Layout, a: Tensor) -> Tensor:
     """Return the minimum of all entries."""
-    return extreme(out, a, chosen(a, None), -1)
+    return extreme(out, a, _some_entries("min", a, None), -1)
+
+
+def _some_entries(name: str, a: Tensor, dim: Any) -> list[int]:
+    """Return the dimensions that are reduced, which must not be empty."""
+    dims = chosen(a, dim)
+    if any(a.shape[d] == 0 for d in dims):
+        raise InputError(f"{name}: expected one entry or more, got a tensor of shape {list(a.shape)}")
+    return dims
 
 
 def place(out: Layout, a: Tensor, dims: Sequence[int], sign: int) -> Tensor:
@@ -203,13 +211,15 @@ def argmin(out: Layout, a: Tensor, dim: Any = None, keepdim: bool = False) -> Te
 @operation("reductions", "max.dim")
 def max_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the maximum along a dimension, and the index of its first occurrence."""
-    return extreme(out[0], a, chosen(a, dim), 1), place(out[1], a, chosen(a, dim), 1)
+    dims = _some_entries("max", a, dim)
+    return extreme(out[0], a, dims, 1), place(out[1], a, dims, 1)
 
 
 @operation("reductions", "min.dim")
 def min_dim(out: Any, a: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the minimum along a dimension, and the index of its first occurrence."""
-    return extreme(out[0], a, chosen(a, dim), -1), place(out[1], a, chosen(a, dim), -1)
+    dims = _some_entries("min", a, dim)
+    return extreme(out[0], a, dims, -1), place(out[1], a, dims, -1)
 
 
 @operation("reductions", "any", "any.dim", "any.dims")
