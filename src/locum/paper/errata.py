@@ -256,7 +256,7 @@ _ALL = [
     Erratum(
         "E27", "C", "Proposition 1D, domain of prop",
         (r"where $\prop : \mathcal{M} \to \mathcal{M}^\prime$ is a bijection",),
-        "On the arrays of one shape, prop is a bijection. On all n-dimensional arrays, it is not injective, and then g′ need not exist. The lemmas are not affected, because they pass r to the transformer.",
+        "On the arrays of one shape, prop is a bijection. On all n-dimensional arrays with n ≥ 2, it is not injective, and then g′ need not exist. The lemmas are not affected, because they pass r to the transformer.",
         "The 2×3 and the 3×2 matrix with entries 1, …, 6 have the same image. Their transposes have the images (1, 4, 2, 5, 3, 6) and (1, 3, 5, 2, 4, 6), so transposition has no g′.",
         "State the proposition for functions g from arrays of one fixed shape to arrays of one fixed shape. Each of the two shapes has a separate prop.",
     ),
