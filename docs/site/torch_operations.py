@@ -38,7 +38,7 @@ writes this page from the table. The lists on this page apply to PyTorch {versio
 The backend supports an operation of a captured graph in one of three ways:
 
 - U computes operations with a construction.
-- PyTorch decomposes some operations into simpler operations before the backend receives the graph.
+- PyTorch decomposes some operations into simpler operations before Locum translates the graph.
 - PyTorch runs some operations on the host.
 
 All other operations raise `UnsupportedOperationError`.
