@@ -120,8 +120,8 @@ def _certify(simulation: Simulation, dtype: str) -> Report:
 
     def text() -> Iterator[str]:
         bound = at_most(certified.error, ".1e")
-        yield f"U⟨T, X⟩ = T(X) ± {bound}, certified ({dtype}, dense execution)"
-        yield f"the true result is enclosed within {at_most(certified.width, '.1e')}"
+        yield f"the rounding error of U is at most {bound}, certified ({dtype}, dense execution)"
+        yield f"the exact result is enclosed within {at_most(certified.width, '.1e')}"
         if error is not None:
             yield f"the error of one execution is {error:.1e}"
 
