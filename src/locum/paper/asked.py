@@ -1,7 +1,6 @@
 """Check whether the claim, recipe, shape or erratum in the specification of a sweep is valid.
 
-Each function returns None if the settings are valid, otherwise the name of the wrong setting and a
-message.
+Each function returns the name of a wrong setting and a message, or None if it finds no wrong setting.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from locum.proofs.claims.named import FAMILIES, problem_with
 
 
 def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the wrong setting of a proof and a message, or None if the settings are valid.
+    """Return the wrong setting of a proof and a message, or None if no wrong setting is found.
 
-    The claim is not built.
+    The claim is not built, so a shape that the construction does not support may not be found.
 
     >>> problem_of_proof({"claim": "transpose", "shape": [2], "recipe": None})
     ('shape', 'transpose takes r c: expected 2 positive integers, got [2]')

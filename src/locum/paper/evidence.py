@@ -178,7 +178,8 @@ def summarise(
     """Describe the shapes at which a construction is correct.
 
     ``names`` are the names of the sizes of a shape. ``condition`` is a phrase with a function of the
-    sizes. The phrase is used if the function is true exactly for the correct shapes.
+    sizes. If some shapes are not correct, the phrase is used if the function is true exactly for the
+    correct shapes.
 
     >>> outcomes = {(1, 1): "right", (1, 2): "wrong"}
     >>> summarise("softmax", outcomes, "r, c", ("r = c", lambda r, c: r == c)).result

@@ -1,7 +1,7 @@
 """Collect evidence on the paper's theorems, corollaries and remarks about U.
 
-U(⟨T, X⟩) is compared with the printed formula. NumPy computes the formula from the matrices of T,
-independently of Locum's implementation of T.
+Many checks compare U(⟨T, X⟩) with the printed formula. NumPy computes the formula from the matrices of
+T, independently of Locum's implementation of T.
 """
 
 from __future__ import annotations

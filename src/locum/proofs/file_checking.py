@@ -69,7 +69,8 @@ def check(
 def _find_claim(label: Any, more: Builders) -> Claim | None:
     """Return the claim that ``label`` describes, or None if no claim has the name in ``label``.
 
-    Raise :class:`RejectedError` if ``label`` is malformed, or if the named claim cannot be built.
+    Raise :class:`RejectedError` if ``label`` is malformed, or if the named claim cannot be built from
+    it.
     """
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:

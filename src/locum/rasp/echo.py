@@ -1,9 +1,9 @@
 """Format values in the text format of Weiss's RASP.
 
-By default, a sequence is printed on one line. A sequence of two or more equal values is shortened to
-``[v]*n``. Floats are rounded to three decimals, booleans are printed as T and F, and strings are
-printed without quotes. The type follows in parentheses. A selector is a grid with queries as rows and
-keys as columns; cells that are not selected are blank.
+By default, a sequence is printed on one line. Its floats are rounded to three decimals, its booleans
+are printed as T and F, and its strings are printed without quotes. The type follows in parentheses. A
+sequence of two or more equal values is shortened to ``[v]*n``. A selector is a grid with queries as
+rows and keys as columns; cells that are not selected are blank.
 
 >>> sequence([0, 0, 0.5, 1.0])
 '[0, 0, 0.5, 1.0] (floats)'

@@ -37,7 +37,7 @@ def load_program(path: str | Path) -> Any:
 
     For JSON, the result is the interned object of the program. A file with the suffix ``.rasp`` is run
     as a script, and the result is the last value that the script shows. If the script shows no value,
-    the result is the value of the name in its last assignment.
+    the result is the value of the name in its last assignment outside of loops.
 
     >>> import tempfile
     >>> from locum.rasp.python import indices

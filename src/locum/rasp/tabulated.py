@@ -3,8 +3,8 @@
 A graph contains names of functions, not Python code. A function is therefore called once on every
 combination of its arguments' values, and the graph contains the results as a lookup table. For a
 predicate, the graph contains the classes of queries that select the same keys. If all other values are
-numbers or booleans, ``None`` is encoded as a smaller negative integer. Otherwise ``None`` is encoded as
-a string, usually "None".
+integers, floats or booleans, ``None`` is encoded as a smaller negative integer. Otherwise ``None`` is
+encoded as a string, usually "None".
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
     each s-op. A program contains no vocabulary, so ``over`` is required.
     ``locum.networks.compiler.values_of`` lists the possible values of many s-ops. Running the program
     on a value that is not listed, or for which the function fails, is an error. Results other than None
-    are replaced by their Python text unless they are all strings, or all numbers or booleans.
+    are replaced by their Python text unless they are all strings, or all integers, floats or
+    booleans.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -57,8 +58,8 @@ class Domain:
     """The values of an s-op, as Python values and as the atoms that represent them.
 
     With ``own``, the values are atoms, and each of them except None represents itself. The same is true
-    without ``own`` if all values except None are strings, or if all are numbers or booleans. Otherwise,
-    the Python text of each value except None represents the value.
+    without ``own`` if all values except None are strings, or if all are integers, floats or booleans.
+    Otherwise, the Python text of each value except None represents the value.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:

@@ -1,8 +1,8 @@
 """Provide the paper's listings and snippets as RASP files, with corrected versions of wrong listings.
 
-Except for corrected versions, the text is verbatim, and Locum adds lines before and after it. In
-``inverse.rasp``, numbers replace the matrix A. In ``shift.rasp``, Locum adds the end of the expression,
-which the paper's source does not show.
+Except for corrected versions, the text is verbatim, and Locum adds further lines. In ``inverse.rasp``,
+numbers replace the matrix A. In ``shift.rasp``, Locum adds the end of the expression, which the paper's
+source does not show.
 
 >>> "transpose" in names()
 True

@@ -385,9 +385,10 @@ class Case:
         return a if -1 not in signs else self._multiply(-1, a)
 
     def _power(self, a: Value, b: Value) -> Value:
-        """Return a to the power of b as a product or its inverse, a power of √a, or exp(b · log a).
+        """Return a to the power of b as a product or its inverse, a power of √a, exp(b · log a), or 0.
 
-        Return :data:`UNKNOWN` if the case does not show that one of these forms is defined.
+        Return :data:`UNKNOWN`, or raise :class:`NoValueError`, if the case does not show that one of
+        these forms is defined.
         """
         if is_rational(b) and Fraction(b).denominator == 1:
             if b < 0:

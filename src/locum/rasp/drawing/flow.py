@@ -6,8 +6,8 @@ drawn with a row and a column for each value. On a page of limited width, layers
 at the top, and the output is at the bottom.
 
 ``length`` and ``selector_width`` are drawn as the heads that define them, and counted as in ``locum run
---count``. For long inputs, token labels and values are omitted. Only the first heads of large families
-are drawn.
+--count``. For long inputs, token labels and values are omitted. Only the first heads of large families,
+and only the first values of a head with many values, are drawn.
 """
 
 from __future__ import annotations

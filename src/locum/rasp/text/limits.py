@@ -1,7 +1,8 @@
 """Limit the resources of RASP texts, so that hostile or erroneous input ends in an error.
 
 On an ordinary machine, the defaults limit a text to about two seconds of work, and a session to about
-one gigabyte of memory. All limits are adjustable: ``Session(limits=Limits(steps=10_000_000))``.
+one gigabyte of memory. The limits in :class:`Limits` are adjustable:
+``Session(limits=Limits(steps=10_000_000))``.
 """
 
 from __future__ import annotations

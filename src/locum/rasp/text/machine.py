@@ -6,8 +6,8 @@ evaluates parts is a generator: it yields each part with its scope, and receives
 The dense executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses
 memory, not Python's call stack.
 
-Evaluation does not run programs on an example. Loops are unrolled, functions are called, and atoms are
-computed with Python's arithmetic. Operations on s-ops build nodes.
+Evaluation normally does not run programs on an example. Loops are unrolled, functions are called, and
+atoms are computed with Python's arithmetic. Operations on s-ops build nodes.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def same(left: Value, right: Value, budget: Budget) -> bool:
     """Compare two values as Python does; s-ops and functions are compared by identity.
 
     Lists can share members in such a way that a naive comparison takes exponential time. Each pair of
-    lists or dicts is therefore compared only once. A comparison costs one step of the budget.
+    lists or dicts is therefore compared only once. Each pair costs at most one step of the budget.
     """
     seen: set[tuple[int, int]] = set()
     waiting = [(left, right)]
@@ -318,8 +318,8 @@ class Machine:
     def _located(self, error: RaspError) -> RaspError:
         """Add the position in the current text to an error.
 
-        If the error occurred inside a function of another text (an earlier statement or the library),
-        the position of the call is added.
+        If the error occurred inside a function of another text (for example, the library), the position
+        of the call is added.
         """
         for depth, function in self.calls:
             if function.source is not self.source:

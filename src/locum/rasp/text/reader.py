@@ -1,9 +1,10 @@
 """Parse RASP text into statements, with parser tables that are stored next to the grammar.
 
 A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace. REPL commands (``set
-example …``, ``examples off``, …) end with their line. Statements are parsed separately, so the
-statements after a syntax error are normally still read. A :class:`Reader` receives text in pieces and
-reads every token once. The cost of a statement is therefore proportional to its length.
+example …``, ``examples off``, …) end with their line, unless a bracket is open. Statements are parsed
+separately, so the statements after a syntax error are normally still read. A :class:`Reader` receives
+text in pieces and reads every token once. The cost of a statement is therefore proportional to its
+length.
 """
 
 from __future__ import annotations

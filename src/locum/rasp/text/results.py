@@ -15,7 +15,7 @@ class Result:
     """The result of one statement.
 
     ``kind`` is s-op, selector, atom, list, dict, multi (several names assigned), function, none, exit
-    or error. The kind determines which of the other fields are set.
+    or error. Which of the other fields are set depends on the kind.
     """
 
     kind: str

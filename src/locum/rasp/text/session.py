@@ -92,8 +92,8 @@ class Session:
     def execute(self, text: str) -> list[Result]:
         """Run the statements of ``text`` and return the results.
 
-        The statements after a failed statement are also run. The run ends at an ``exit`` statement, or
-        when the text has used all its steps.
+        The statements after a failed statement are normally also run. The run ends at an ``exit``
+        statement, or when the text has used all its steps.
         """
         if not isinstance(text, str):
             raise LocumError(f"expected a string of RASP, got {type(text).__name__}")
@@ -221,11 +221,11 @@ class Session:
             self._census.count(self.scope)
 
     def _first_error(self, tree: Syntax) -> RaspError | None:
-        """Return the error that RASP reports for a failed statement.
+        """Return the error that RASP reports for a failed statement, or None if no error is found.
 
         RASP runs every part of a statement on the example when the part is built, and may therefore
-        report a different error than Locum. Locum runs a failed statement again in this way, only to
-        find its error.
+        report a different error than Locum. Locum runs a failed expression or assignment again in this
+        way, only to find its error.
         """
         if tree.data not in ("show", "assign"):
             return None
@@ -272,8 +272,8 @@ class Session:
         return self.examples.result(function, function.name)
 
     def _run_loop(self, tree: Syntax) -> Result:
-        """Run a loop; s-ops and selectors that it assigns must have values on the example, as in an
-        assignment.
+        """Run a loop; afterwards, s-ops and selectors that it assigned must have values on the example,
+        as in an assignment.
 
         RASP stops at the first statement without a value and keeps earlier assignments. A loop that
         fails is therefore run again, statement by statement on the example.
