@@ -89,6 +89,8 @@ def test_numbers_beyond_the_gates_are_refused() -> None:
         Product(2, 2, 2, delta=1.0)
     with pytest.raises(InputError, match="bound"):
         Transposition(3, bound=1e20)
+    with pytest.raises(InputError, match="rows of different lengths"):
+        invert([[1], [1, 2]])
     with pytest.raises(InputError, match="real numbers"):
         Transposition(1)([[1j]])
 

@@ -232,7 +232,8 @@ def cofactor_matrices(r: int, n: int | None) -> list[Array]:
 def algorithm_5(sequence: Array, r: int, n: int | None = None) -> tuple[Array, Array]:
     """Run Algorithm 5 on A ∈ ℝ^{r×r}, given as prop(A), and return its results M_A and det(A).
 
-    The second result contains the same number at each position. Line 3 uses the undefined name ``n``.
+    The second result contains the same number at each position. Line 3 uses ``n``, which the paper does
+    not define. If ``n`` is None, a ``NameError`` is raised.
     """
     # 5: P = R_α ∘ prop(A), Q = R_β ∘ prop(A), R = R_γ ∘ prop(A), S = R_δ ∘ prop(A)
     P, Q, R, S = (circ(matrix, sequence) for matrix in cofactor_matrices(r, n))

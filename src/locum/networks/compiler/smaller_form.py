@@ -2,7 +2,7 @@
 
 A table over the sources of an s-op contains exact values and adds few layers, but it may be large. With
 ``prefer="exact"`` or ``feed_forward="exact"``, the compiler makes only the network with tables.
-Otherwise, it makes both networks if possible, and compares their numbers of weights.
+Otherwise, it makes both networks if possible, and compares their sizes.
 """
 
 from __future__ import annotations

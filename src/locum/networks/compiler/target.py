@@ -221,8 +221,8 @@ class Target:
     def served(self) -> Ranges | None:
         """Ranges of real-valued tokens for which the network is correct; None if there is no limit.
 
-        There is a limit if the option ``ranges`` is given and the network has hidden units, which
-        approximate functions only on a range.
+        For real-valued tokens, the option ``ranges`` is the limit, unless feed-forwards are symbolic.
+        Hidden units approximate functions only on a range.
         """
         everywhere = {*self.ranges} == {*EVERYWHERE}
         unlimited = self.feed_forward == "exact" or everywhere or self.vocabulary is not None

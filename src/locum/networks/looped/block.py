@@ -239,7 +239,10 @@ def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) ->
     >>> real_matrix([[1, 2]], "A").tolist()
     [[1.0, 2.0]]
     """
-    array = np.asarray(matrix)
+    try:
+        array = np.asarray(matrix)
+    except ValueError:
+        raise InputError(f"expected {name} to be a matrix, got rows of different lengths") from None
     if array.dtype.kind not in "biuf" or array.ndim != 2:
         raise InputError(
             f"expected {name} to be a matrix of real numbers, got {array.dtype} {array.shape}"

@@ -106,7 +106,7 @@ def real_units(feed: FeedForwardWeights, real: Marks) -> Marks:
 def _results(functions: Functions, arguments: Marks) -> Marks:
     """Return a mask of the outputs of ``functions`` that may depend on marked arguments.
 
-    Dependences through comparisons, boolean operations or tables do not count, because such an
+    Dependences through comparisons, ``and``, ``or``, ``not`` or tables do not count, because such an
     operation has finitely many results.
 
     >>> from locum.networks.transformer.functions import Instruction

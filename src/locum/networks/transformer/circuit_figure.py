@@ -192,7 +192,7 @@ def draw_parts(
 ) -> str:
     """Return an SVG of parts in columns or, with ``narrow``, in one column and 400 pixels wide.
 
-    ``page`` is the target width in pixels: columns become narrower to fit it, down to a minimum width.
+    Columns become narrower to fit the width ``page`` in pixels, down to a minimum width.
     Without ``styled``, the SVG contains no style sheet, and the page must provide one.
     """
     lines = list(dict.fromkeys(lines))

@@ -185,8 +185,9 @@ class Encoding:
     def _numbers(self, rows: Rows) -> Array:
         """Return tokens as floats.
 
-        ``InputError`` is raised for tokens that are not finite numbers or too large for the network's
-        dtype. The error is also raised for integers that the dtype does not represent exactly.
+        ``InputError`` is raised for tokens that are not finite numbers or are too large for the
+        network's dtype. The error is also raised for integers that the dtype does not represent
+        exactly.
         """
         types = types_of(chain.from_iterable(rows))
         if types <= {bool, int, float}:

@@ -309,9 +309,10 @@ class Interventions:
     ) -> Any:
         """Return the output with the signals of edges taken from a run on ``source`` (path patching).
 
-        Only the node at the end of an edge reads the changed signal. An edge is an edge of
-        :attr:`circuit`, an id such as ``"embed->blocks.0.attn.head.0.q"`` between two nodes or
-        components (:meth:`path`), or a list of these.
+        Only the node at the end of an edge reads the changed signal. In a symbolic feed-forward, all
+        functions read the signal. An edge is an edge of :attr:`circuit`, an id such as
+        ``"embed->blocks.0.attn.head.0.q"`` between two nodes or components (:meth:`path`), or a list of
+        these.
         """
         paths = [self.path(each) for each in _listed(edge)]
         _, cache = self.run_with_cache(source)

@@ -199,8 +199,8 @@ _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 def split(selector: Node, values: Values, *, by_digits: bool = True) -> list[tuple[Node, int]] | None:
     """Return pairs of a selector and a sign; the signed widths add up to the width of ``selector``.
 
-    Return None if no way to split the selector is found. With ``by_digits``, comparisons of many values
-    are also split by the digits of their ranks.
+    Return None if no way to split the selector is found. With ``by_digits``, order comparisons of many
+    values are also split by the digits of their ranks.
 
     >>> from locum import indices, select, tokens
     >>> less, same = select(tokens, tokens, "<"), select(tokens, tokens, "==")
@@ -311,7 +311,7 @@ def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
 
 
 def _by_digits(condition: Node, values: Values) -> tuple[Node, Node] | None:
-    """Split a comparison into two disjoint selectors by the digits of ranks, or return None.
+    """Split an order comparison into two disjoint selectors by the digits of ranks, or return None.
 
     The first selector compares the first digit. The second selects keys with an equal first digit, by
     the second digit. The base is the square root of the number of values, rounded up.

@@ -5,7 +5,7 @@ or less otherwise. Penalties are added, so the sum is 0 exactly where all condit
 is a sum of products (function of the query) · (function of the key), plus a function of the query
 alone:
 
-- The condition ``key == query`` for integers becomes −(q − k)² = 2q·k − k² − q².
+- The condition ``key == query`` for integers usually becomes −(q − k)² = 2q·k − k² − q².
 - A condition on few values becomes Σ_c [query in class c]·[c selects the key] − 1.
 - A condition on positions is scored in the same way, with classes of positions. If any two rows of its
   pattern are equal or disjoint, the condition becomes an equality of class numbers.

@@ -1,4 +1,4 @@
-"""Determine the roles of s-ops in a network of hidden units, in which every function is a gate.
+"""Determine the roles of s-ops in a network of hidden units.
 
 Each function becomes one *gate* (``network/forms.py``), or a linear combination of other s-ops:
 

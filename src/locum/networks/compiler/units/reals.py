@@ -2,7 +2,8 @@
 
 - ``a if c else b`` is the sum of a where c is true, and b where c is false.
 - ``max(a, b)`` is b + max(a − b, 0).
-- a / b is a·(1/b), and exp(z) / b is exp(z − log b), without a product of numbers with a wide range.
+- a / b is a·(1/b).
+- exp(z) / b is exp(z − log b), without a product of numbers with a wide range; b must be positive.
 - Comparisons are computed by ramps. The width of a ramp follows from the declared separation, or from
   the possible values of the compared s-ops.
 
@@ -144,7 +145,7 @@ class RealFunctions:
         The digits represent n minus the minimum of n. Their weights are powers of two, except for the
         weight of the first digit. The masked x is x if the digit is 1, and 0 otherwise. Compared with a
         product by ReLU units, masks have smaller rounding errors and need fewer units. Return None if
-        no factor is an integer with few values, or if units multiply almost exactly.
+        no factor is an integer with a small range, or if units multiply almost exactly.
         """
         target = self.known.target
         if target.feed_forward == "glu" or (target.feed_forward, target.dtype) == ("gelu", "float64"):
@@ -307,8 +308,8 @@ class RealFunctions:
     def _means_of_the_same_keys(self, a: Node, b: Node) -> bool:
         """Return whether two s-ops are means of integers over the same keys: k/m and l/m.
 
-        One s-op may also be the difference of two such means, if the other s-op is 0. The rounded means
-        are equal only if k = l.
+        One s-op may also be the difference of two such means, if the other s-op is 0. Return False for
+        large integers, so that the rounded means are equal only if k = l.
         """
         for difference, other in ((a, b), (b, a)):
             if self.number(other) == 0.0 and difference.op == "subtract":

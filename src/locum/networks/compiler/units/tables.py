@@ -211,8 +211,8 @@ def _ordered(
 ) -> tuple[Linear, Vector, Vector, float, bool]:
     """Return the code with its digits in the given order, of which the last varies fastest.
 
-    Also return the keys, their values, the largest absolute key, and whether different arguments have
-    the same key.
+    Also return the keys, their values, the largest absolute key, and whether some keys are equal or not
+    finite.
     """
     check_time()
     code, keys = Linear(), np.zeros(len(heights))
