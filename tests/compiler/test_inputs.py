@@ -18,8 +18,9 @@ from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, Node, Sort, build, postorder, sort_of
-from locum.languages import LTL, language
+from locum.languages import LTL, language, regular
 from locum.languages.automata import DFA
+from locum.languages.named_languages import read
 from locum.networks.compiler.program import normalise
 from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
@@ -156,6 +157,11 @@ def test_tokens_at_positions() -> None:
     assert model("(ab") == code("(ab")
     with pytest.raises(InputError, match="expected an input of the language of inputs=…, got 'a'"):
         model("a")
+
+
+def test_a_language_with_its_definition() -> None:
+    target = Target.read(length=3, vocabulary="ab", inputs=read("(ab)*"))
+    assert target.inputs == Target.read(length=3, vocabulary="ab", inputs=regular.read("(ab)*")).inputs
 
 
 def test_real_numbers() -> None:

@@ -353,7 +353,7 @@ def copy() -> NextToken:
     """Return a program that copies distinct tokens: SOS x₁ … xₙ SEP → x₁ … xₙ.
 
     At each step, the program finds the first occurrence of the last token, and returns the token after
-    it. If the last token is SEP, the program returns the token after SOS.
+    it. If the last token is SEP, the program returns the token after SOS. After xₙ, it returns EOS.
     """
     before = shift_right(tokens, 1, default=EOS)
     last = where(tokens == SEP, SOS, tokens)
@@ -365,7 +365,7 @@ def reverse() -> NextToken:
     """Return a program that reverses distinct tokens: SOS x₁ … xₙ SEP → xₙ … x₁.
 
     At each step, the program finds the first occurrence of the last token and returns the token before
-    it.
+    it. After x₁, it returns EOS.
     """
     before = shift_right(tokens, 1, default=EOS)
     preceding = induct(tokens, tokens, before, default=EOS)

@@ -165,8 +165,8 @@ class _Induction:
         """Return, for each transformation, a formula that describes the non-empty words over
         ``letters`` that induce it.
 
-        The letters are mutually exclusive formulas, each with its transformation of ``size`` states. A
-        word ends where no letter holds; formulas only apply at positions with a letter.
+        The letters are mutually exclusive formulas, each with its transformation of ``size`` states.
+        The formulas apply at the first position of a word that extends to the last position.
         """
         identity = tuple(range(size))
         moving = [letter for letter, mapping in letters.items() if mapping != identity]

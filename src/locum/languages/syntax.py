@@ -2,8 +2,8 @@
 
 Syntax errors contain the line and the column.
 
-A reader consists of a grammar and methods for its rules. No function is recursive: chains of operators
-are lists, and brackets are nested at most :data:`MAX_NESTING` deep.
+A reader consists of a grammar and methods for its rules. No function is recursive, and brackets are
+nested at most :data:`MAX_NESTING` deep.
 """
 
 from __future__ import annotations

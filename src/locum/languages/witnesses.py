@@ -1,4 +1,4 @@
-"""Represent witnesses of negative verdicts: words that can be run on the automaton.
+"""Find and check witnesses of negative verdicts: words that can be run on the automaton.
 
 A :class:`Witness` contains named words, and the property that they satisfy. :meth:`Witness.check` runs
 the words on an automaton without computing the monoid.

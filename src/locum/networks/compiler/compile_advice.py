@@ -1,6 +1,6 @@
 """Recommend changes with which a program compiles, if it does not compile with the given options.
 
-A change is either another option or another form of a mean. For example,
+A change consists of other options, or of another form of a mean. For example,
 ``aggregate(select(tokens, "+", "=="), indices)`` is the position of the only "+". On inputs with
 several "+", the value is a mean, and there may be too many fractions for hidden units to distinguish.
 This module recommends only changes with which the program was compiled successfully.

@@ -210,8 +210,8 @@ def work_on(node: Node) -> None:
 def check_time(node: Node | None = None) -> None:
     """Attribute the time since the last check to an s-op; raise an error if the time limit is exceeded.
 
-    Without ``node``, the time is attributed to the s-op given to :func:`work_on`. Unless the limit is
-    already exceeded, calls that follow the last check by less than ``_TICK`` seconds have no effect.
+    Without ``node``, the time is attributed to the s-op given to :func:`work_on`. Unless the limit was
+    exceeded at the last check, calls that follow it by less than ``_TICK`` seconds have no effect.
     """
     meter = _meter.get()
     if meter is None:

@@ -174,7 +174,8 @@ def count_automaton(
 
 def _automaton(given: Any) -> Any:
     """Return the automaton of a language, or the given automaton; return None for other objects."""
-    made = given.automaton() if callable(getattr(given, "automaton", None)) else given
+    own = getattr(given, "automaton", given)
+    made = own() if own is not given and callable(own) else own
     known = all(hasattr(made, name) for name in ("alphabet", "transitions", "accepting"))
     return made if known else None
 

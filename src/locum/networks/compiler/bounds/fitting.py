@@ -238,8 +238,8 @@ class _Fitting:
     def fit(self) -> Fitted:
         """Return the fitted network.
 
-        If a tolerance is given, softmax heads may have small weights on unselected keys. If no such
-        network meets the tolerance, heads whose weights on unselected keys are 0 are tried.
+        With hidden units and a given tolerance, softmax heads may have small weights on unselected
+        keys. If no such network meets the tolerance, heads without such weights are tried.
         """
         try:
             return self._fit()
@@ -364,7 +364,8 @@ class _Fitting:
     ) -> tuple[float, float]:
         """Return a power of two as the inverse temperature β, and the error for which it was chosen.
 
-        If this error is 0, all keys that are not selected have weight 0.
+        If this error is 0 and the errors of scores are at most a quarter of the gap, all keys that are
+        not selected have weight 0.
         """
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least, error = full, 0.0

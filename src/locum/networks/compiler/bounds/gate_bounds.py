@@ -63,8 +63,8 @@ class SlotSum:
     """The sum of the outputs of all gates that write to one slot in one sublayer.
 
     The order of addition depends on the machine. If the numbers of one gate are not added exactly, the
-    outputs of all gates of the slot have rounding errors. The bound on these errors is proportional to
-    the sum of the absolute values of all numbers.
+    outputs of all gates of the slot have rounding errors. The bound on these errors increases with the
+    number of terms of the sum.
     """
 
     writers: Sequence[Summands]

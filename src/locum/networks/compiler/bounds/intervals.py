@@ -1,9 +1,9 @@
 """Represent bounds of signals: their range, and the error of the number in the network.
 
 Ranges and errors are vectors with one entry per position. If a signal is not needed at a position (for
-example outside of a matrix), the network nevertheless computes a number there. At these positions,
-``low`` and ``high`` bound this number, and the error is 0. :class:`ErrorIntervals` contains the bounds
-of all signals so far, and computes bounds of forms.
+example outside of a matrix), the network nevertheless computes a number there. At these positions, the
+outputs of heads and gates have bounds ``low`` and ``high`` of this number, and the error 0.
+:class:`ErrorIntervals` contains the bounds of all signals so far, and computes bounds of forms.
 
 The error is the difference from dense execution, which also rounds. An operation whose results may
 differ therefore counts as two roundings: one in the type of the network and one in float64.

@@ -1,8 +1,8 @@
 """Lower s-ops to a network of heads and units that read forms and write signals.
 
 The input is a program with its roles and schedule, and the result is a :class:`Network`. Sums and
-constant factors become forms. Functions of the position or the token are embedded. Heads in one
-sublayer with equal scores and the same use of the sink become one head that moves several values.
+constant factors become forms. By default, functions of the position or the token are embedded. Heads in
+one sublayer with equal scores and the same use of the sink become one head that moves several values.
 """
 
 from __future__ import annotations

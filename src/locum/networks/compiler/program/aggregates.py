@@ -38,8 +38,8 @@ class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
 def denominator(values: Sequence[Atom], count: int) -> int:
     """Return the smallest power of two, at least 1, whose products with all values are integers.
 
-    Raise :class:`Unlisted` if values are not numbers, if sums of ``count`` values may be rounded, or if
-    there are too many sums to list.
+    Raise :class:`Unlisted` if values are not finite numbers, if sums of ``count`` values may be
+    rounded, or if there are too many sums to list.
     """
     if any(isinstance(value, str) for value in values):
         raise Unlisted

@@ -3,8 +3,8 @@
 Dense execution raises an error if an s-op is undefined. Heads and hidden units always compute a number,
 and constant parts are evaluated before there is an input, so the network needs explicit checks.
 
-The result may include s-ops that are always defined. With a vocabulary, all other s-ops are defined on
-all inputs for which the network is compiled.
+The result may include s-ops that are always defined. With a vocabulary, all other s-ops are defined if
+their inputs are defined.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGEST = sys.float_info.max
 def undefined(
     root: Node, written_out: Node, selectors: Patterns, computed: Collection[Node]
 ) -> Iterator[Node]:
-    """Yield the s-ops and selectors of a program that may be undefined on some input.
+    """Yield the s-ops and selectors that may be undefined although their inputs are defined.
 
     ``written_out`` is the program without families, and ``selectors`` are facts about it. ``computed``
     are the s-ops that the network computes. With real-valued tokens, most elementwise s-ops that the

@@ -80,7 +80,7 @@ def find_sum(
 def plain_sum(node: Node) -> Node | None:
     """Return the product in a ``locum.sum`` that rounds it only if all selected values are integers.
 
-    The product differs from the rounded product only by rounding errors. Return None for other s-ops.
+    The product differs from this sum only by rounding errors. Return None for other s-ops.
     """
     if node.op != "if_else":
         return None

@@ -405,7 +405,7 @@ class Sources:
         """Return the possible combinations of the sources of several tables.
 
         Return None if there are more than ``most`` combinations, or too many to examine. Raise
-        CompileError if no combination can occur.
+        CompileError if no combination of several sources can occur.
         """
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         if self._latest is None or self._latest.sources != sources:

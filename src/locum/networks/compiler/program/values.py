@@ -80,8 +80,8 @@ class Values:
     def table(self, node: Node) -> ValueTable | None:
         """Return the table of an s-op's values over its sources.
 
-        Return None if there is no table, for example for real-valued tokens, or if the sources have too
-        many combinations of values.
+        An s-op with finitely many values may be its own source. Return None if there is no table, for
+        example for real-valued tokens.
         """
         if node not in self._tables:
             for below in postorder(node, into=lambda n: n not in self._tables):
@@ -320,8 +320,9 @@ class Values:
     def _integer_sums(self, node: Node) -> tuple[Atom, ...] | None:
         """Return the possible sums of integers that ``round`` rounds.
 
-        Return None if the s-op does not round such a sum, or if another table represents the s-op. If
-        the product that is rounded has few values, the s-op is still recorded as a sum of integers.
+        Return None if the s-op does not round such a sum, if the sums cannot be listed, or if another
+        table represents the s-op. If the product that is rounded has few values, the s-op is still
+        recorded as a sum of integers.
         """
         found = self.sum_of_keys(node)
         if found is None or self._selectors.unique(found.selector):

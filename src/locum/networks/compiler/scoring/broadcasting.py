@@ -316,7 +316,7 @@ class _Broadcasting:
         return None if condition is None else node.inputs[1 if condition else 2]
 
     def counted(self, node: Node) -> Node | None:
-        """Return a sum of few different integers as a weighted sum of counts; None for other s-ops.
+        """Return a sum of few different integers as a weighted sum of counts, or None.
 
         Heads count the keys with each value except one. The values must depend only on the token or
         only on the position, since keys must be exact.
