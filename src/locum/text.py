@@ -19,7 +19,7 @@ def shortened(text: str, longest: int) -> str:
 def at_most(number: float, form: str = ".3g") -> str:
     """Format an upper bound such that the printed number is never less than ``number``.
 
-    ``form`` is a format specification such as ``.3g`` or ``.1e``.
+    ``form`` is a format specification of type g or e, such as ``.3g`` or ``.1e``.
 
     >>> at_most(0.2500086), at_most(0.25), at_most(9.996), at_most(1.04e-3, ".1e"), at_most(0.0)
     ('0.251', '0.25', '10', '1.1e-03', '0')

@@ -250,6 +250,12 @@ MEANS = {
         select(tokens, mapped(lambda _: 1, tokens), C.EQ), tokens
     ).numerical(),
     "a table of a mean": mapped(lambda x: {0: 1, 1: 2, 3: 4}.get(x, 7), mean),
+    "a table of a numerical mean": mapped(
+        lambda x: {0: 1, 1: 2, 3: 4}.get(x, 7), aggregate(everywhere, tokens, 0).numerical()
+    ),
+    "a numerical mean in a set": mapped(
+        lambda x: 1 if x in {1, 2} else 0, aggregate(everywhere, tokens, 0).numerical()
+    ),
     "a mean is compared": rasp.SelectorWidth(selector=select(mean, tokens, C.LT)),
     "a predicate of a mean": rasp.SelectorWidth(
         selector=select(mean, tokens, lambda k, q: int(3 * k) % 3 == q)

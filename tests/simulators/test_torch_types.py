@@ -141,7 +141,14 @@ def test_parametrised_weights_are_read_as_they_are_used() -> None:
     assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
-@pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU()])
+class RenamedReLU(nn.ReLU):  # type: ignore[misc]
+    """Computes what its base does."""
+
+
+ACTIVATIONS = (nn.LeakyReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU(), RenamedReLU())
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations_as_modules(activation: Any) -> None:
     module = nn.TransformerEncoderLayer(
         4, 2, 6, 0.0, activation, batch_first=True, dtype=torch.float64

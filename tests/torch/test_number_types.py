@@ -126,6 +126,8 @@ def test_integers_beyond_float64_raise(executor: str) -> None:
             run(function, x, executor=executor)
     with pytest.raises((LocumError, RuntimeError), match="2⁵³"):
         run(lambda x: x + 1, torch.tensor([2**53]), executor=executor)  # rounded to 2⁵³
+    with pytest.raises((LocumError, RuntimeError), match="2⁵³"):
+        run(lambda x: torch.add(x, x > 0, alpha=2), torch.tensor([2**53 - 1]), executor=executor)
 
 
 def test_views_outside_of_the_storage_raise() -> None:

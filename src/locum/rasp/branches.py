@@ -43,7 +43,12 @@ class _Operand:
             raise _Undecided(self.sop if is_boolean(self.sop) else self.sop != 0)
         return self.given.pop(0)
 
-    __hash__ = object.__hash__
+    # A text or a dictionary lookup would be the same for all values of the s-op.
+    def __repr__(self) -> str:
+        raise TypeError("the values of an s-op are unknown")
+
+    def __hash__(self) -> int:
+        raise TypeError("the values of an s-op are unknown")
 
 
 def _method(name: str) -> Callable[..., Any]:

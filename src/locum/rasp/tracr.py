@@ -50,9 +50,9 @@ def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
     """Convert a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) to an s-op that computes the same
     values.
 
-    An atom represents None. If the results of a function have mixed types or are not atoms, their
-    Python text represents them. ``vocabulary`` and ``length`` (the maximum input length) determine the
-    values over which the functions of the program are tabulated.
+    An atom represents None. If the results of a function mix strings with other types or are not atoms,
+    their Python text represents them. ``vocabulary`` and ``length`` (the maximum input length)
+    determine the values over which the functions of the program are tabulated.
 
     >>> from_tracr("a text", vocabulary="ab", length=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -375,7 +375,8 @@ def _results(function: Callable[..., Any], arguments: Sequence[_Imported]) -> Do
 def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain | None:
     """Return the values in ``default`` and all means of up to ``count`` integers from ``values``.
 
-    Return None if the values are unknown or not integers, or if there are too many means.
+    None in ``values`` is ignored. Return None if the values are unknown or not integers, or if there
+    are too many means.
     """
     numbers = [value for value in values.all if value is not None] if values is not None else []
     if not numbers or not all(isinstance(value, int) for value in numbers):

@@ -396,8 +396,8 @@ def _activation(function: Any) -> str:
     for name, forms in known.items():
         if function in forms:
             return name
-        if type(function) in forms:
-            _require_type(function, type(function), "the activation")
+        if _is_of(function, forms[-1]):
+            _require_type(function, forms[-1], "the activation")
             _require_default(function)
             return "gelu_tanh" if getattr(function, "approximate", "none") == "tanh" else name
     kind = getattr(function, "__name__", type(function).__name__)

@@ -46,7 +46,7 @@ Matrix: TypeAlias = "np.ndarray[Any, Any]"
 class _Again:
     """A record of the previous run on a tensor, so that the next run needs fewer checks.
 
-    The record is used if T is unchanged and X has the same shape, type and device.
+    The record is used only if T is unchanged and X has the same shape, type and device.
     """
 
     #: The matrices that T caches until one of its attributes is set. They are compared by identity.

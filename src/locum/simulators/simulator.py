@@ -1,8 +1,8 @@
 """Run one program over one sequence of tokens: the base class of all simulators.
 
-A simulator is built from an order. ``encode`` flattens ⟨T, X⟩ into tokens. All computations with the
-numbers in T take place in the program. ``run_parts`` runs the program on the matrices of ⟨T, X⟩, and
-``decode`` reads the result matrix from an output of the program.
+``encode`` flattens ⟨T, X⟩ into tokens. All computations with the numbers in T take place in the
+program. ``run_parts`` runs the program on the matrices of ⟨T, X⟩, and ``decode`` reads the result
+matrix from an output of the program.
 """
 
 from __future__ import annotations

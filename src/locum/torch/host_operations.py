@@ -81,7 +81,8 @@ def drawn_operation(node: fx.Node) -> Any:
 def wrapped_operation(node: fx.Node) -> Any:
     """Return the operation that a node of activation checkpointing wraps, or None for any other node.
 
-    Such a node runs the operation with a given or saved state of the random number generator.
+    Such a node runs the operation with a given state of the random number generator, or also returns
+    the state before the operation.
     """
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return None

@@ -8,9 +8,10 @@ overflows. In arithmetic, booleans are 0 and 1.
 
 Integers are exact up to 2⁵³ in magnitude, as in float64. Integer dtypes of up to 32 bits wrap around.
 The backend raises an error if a token exceeds 2⁵³ in magnitude. A run also raises an error if float64
-integers reach 2⁵³ in elementwise arithmetic or exceed 2⁵³ in a result. Sums that are rounded to 2⁵³ are
-not detected. Integer results that are NaN or infinite raise an error. The fast executor computes some
-steps in int64. Such steps wrap around as in PyTorch, and their results may exceed 2⁵³ without an error.
+integers reach 2⁵³ in elementwise arithmetic or exceed 2⁵³ in a result. In reductions, results that are
+rounded to 2⁵³ are not detected. Integer results that are NaN or infinite raise an error. The fast
+executor computes some steps in int64. Such steps wrap around as in PyTorch, and their results may
+exceed 2⁵³ without an error.
 """
 
 from __future__ import annotations

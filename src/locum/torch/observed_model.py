@@ -2,7 +2,7 @@
 
 :func:`observe` supports three kinds of models:
 
-- transformers models;
+- transformers models, except encoder–decoder models;
 - models with TransformerLens's hook names, such as TransformerLens models and Locum's exports;
 - other modules, whose attention patterns the backend records while they run on U.
 """

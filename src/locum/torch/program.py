@@ -56,8 +56,8 @@ _GROUPED_PRODUCTS = {
 def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     """Return the number of multiply-adds of a graph node, computed from the shapes of its arguments.
 
-    Products of matrices or vectors, convolutions and attention are counted. The number is 0 for other
-    operations.
+    Products of two matrices or vectors, convolutions and attention are counted. The number is 0 for
+    other operations.
     """
     packet: Any = getattr(node.target, "overloadpacket", None)
     packet = _COUNTED_AS.get(packet, packet)

@@ -1,8 +1,8 @@
 """Translate a captured graph into one RASP program.
 
-The tokens of the program are the memory of the tensors on the host that the program reads. A
-construction from the table computes each of the other nodes. The roots of the program are the storages
-of its results and its conditions.
+The tokens of the program are the memory of the tensors on the host that the program reads.
+Constructions from the table compute the operations that do not run on the host. The roots of the
+program are the storages of its results and its conditions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Count calls of captured graphs and runs of their programs, for each compiled object.
 
-A run is counted for the compiled functions and modules whose calls are on the call stack. One captured
-graph may be used by several compiled objects, since Dynamo shares graphs between modules of the same
-class.
+A run, except a backward run, is counted for the compiled functions and modules whose calls are on the
+call stack. One captured graph may be used by several compiled objects, since Dynamo shares graphs
+between modules of the same class.
 """
 
 from __future__ import annotations

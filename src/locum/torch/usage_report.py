@@ -33,8 +33,8 @@ def report(compiled: Any = None) -> Report:
     that contains compiled modules. Without this argument, the report covers all compiled objects.
     ``print`` shows the report as text, and ``to_dict()`` returns a JSON-compatible dictionary.
 
-    A run is attributed to the compiled objects whose calls are on the stack when the run starts. The
-    report has these limitations:
+    A run, except a backward run, is attributed to the compiled objects whose calls are on the stack
+    when the run starts. The report has these limitations:
 
     - Dynamo shares one graph between modules of the same class. Backward runs of a shared graph are
       counted for each of these modules.
@@ -197,9 +197,9 @@ class Report:
     def seconds(self) -> dict[str, float]:
         """Wall time in seconds for translating graphs, for planning, and for all runs.
 
-        The time of a first run includes planning. For a family of interpolated programs, the first two
-        times contain only the last program. The time for planning omits programs that were dropped from
-        the cache.
+        The time of a first run includes planning, except in a family of interpolated programs. For such
+        a family, the first two times contain only the last program. The time for planning omits
+        programs that were dropped from the cache.
         """
         programs = [one.program for one in self.programs]
         return {

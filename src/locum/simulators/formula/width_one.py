@@ -1,4 +1,4 @@
-"""Define U of width 1: three attention layers with one head each.
+"""Define U of width 1: three attention layers with one head each, if T has one head.
 
 A feed-forward scatters entries along the inner dimension, and one head then reads a row and a column
 together (``constructions/lines.py``). This head computes a product. XA and XV are computed as one
@@ -8,8 +8,8 @@ entries as the last product, and the division follows the product.
 
 A head reads all values at a position. Matrices that one head reads together must therefore be at
 different positions: XA follows X, and XV follows the scores. A product is 0 outside its entries, so it
-can be added to the other values, as in a residual stream. If n > d, these matrices need more positions
-than the input has tokens, and the sequence is padded.
+can be added to the other values, as in a residual stream. If these matrices need more positions than
+the input has tokens (for one head, if n > d), the sequence is padded.
 """
 
 from __future__ import annotations

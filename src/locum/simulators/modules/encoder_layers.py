@@ -132,8 +132,7 @@ class Layer(Module):
         rms: bool = False,
         parallel: bool = False,
     ) -> None:
-        """Create the layer; ``norms`` contains (gain, bias) for each norm, or None for a norm without
-        them.
+        """Create the layer; ``norms`` contains (gain, bias) for all norms of the layer or for none.
 
         With ``rms``, ``norms`` contains only the gains. The other arguments are described in
         :class:`Encoder` and :class:`DecoderLayer`.

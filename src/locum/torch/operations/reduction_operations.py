@@ -355,7 +355,8 @@ def histc(out: Layout, a: Tensor, bins: int = 100, low: Any = 0, high: Any = 0) 
     """Return the number of entries in each of ``bins`` equal intervals from ``low`` to ``high``.
     Entries outside this range are ignored.
 
-    If ``low`` equals ``high``, the intervals range from the minimum to the maximum of the entries.
+    If ``low`` equals ``high``, the intervals range from the minimum to the maximum of the entries. If
+    these are also equal, the range is extended by 1 on both sides.
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"histc: expected finite min and max, got {low} and {high}")
