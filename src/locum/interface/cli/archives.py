@@ -138,7 +138,8 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
 def arrays_of(module: Module) -> dict[str, Numbers]:
     """Return matrices and settings of T as named arrays.
 
-    :func:`known_arrays` and :func:`module_of` restore T from these arrays.
+    :func:`known_arrays` and :func:`module_of` restore T from these arrays, unless T has rotary
+    embeddings, shared key heads or score biases.
     """
     arrays: dict[str, Numbers] = {}
     for name, copies in module.matrices().items():
