@@ -88,6 +88,14 @@ GOOD = json.loads(dumps((locum.indices + 1).node))
             "expected a valid attribute",
         ),
         ({**GOOD, "nodes": [["tokens", [], {"cast": "eval"}]]}, "tokens: cast: expected one of"),
+        (
+            {**GOOD, "nodes": [["family", [], {"name": "#x", "size": 2}]]},
+            "expected two integers after #",
+        ),
+        (
+            {**GOOD, "nodes": [["family", [], {"name": "#1.99999999999999", "size": 2}]]},
+            "expected two integers after #",
+        ),
         ({**GOOD, "version": True}, "of version 1, got one of version True"),
         ({**GOOD, "version": 1.0}, "of version 1, got one of version 1.0"),
         ({**GOOD, "nodes": [["constant", [], {"op": "x"}]]}, "expected the attributes ['value'], got"),

@@ -114,7 +114,7 @@ def sequence_type(values: Iterable[object]) -> str | None:
 def short(value: object, limit: int = 40) -> str:
     """Return the text of a value for a message, shortened to at most ``limit`` characters.
 
-    A value that is too large to print is described by its size or type.
+    A value that is too large to print is instead described by its size or type.
 
     >>> short(1.5), short("abc"), short(10**5000)
     ('1.5', "'abc'", 'an integer of 16610 bits')

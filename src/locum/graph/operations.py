@@ -16,6 +16,7 @@ meaning. :func:`build` returns a valid node or raises :class:`GraphError`.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -99,8 +100,16 @@ def _size(value: Attribute) -> str | None:
     return f"expected an integer from 1 to {LARGEST_FAMILY}"
 
 
+#: The names of bound families (``families.canonical``).
+_BOUND = re.compile(r"#[0-9]{1,9}\.[0-9]{1,9}")
+
+
 def _name(value: Attribute) -> str | None:
-    return None if isinstance(value, str) and value else "expected a non-empty string"
+    if not isinstance(value, str) or not value:
+        return "expected a non-empty string"
+    if value.startswith("#") and not _BOUND.fullmatch(value):
+        return "expected two integers after #, as in #1.0"
+    return None
 
 
 def _set(value: Attribute) -> str | None:

@@ -2,9 +2,8 @@
 
 :func:`to_rasp` prints a whole program. A node with inputs becomes a separate statement if, for example,
 it is used more than once or would be nested too deeply. The text is therefore about as small as the
-graph.
-Families are printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading the text
-returns the same graph.
+graph. Families are printed in Locum's extension of the language, ``sum l in range(4) { … }``. Reading
+the text returns the same graph.
 
 :func:`abbreviate` prints one node in a short form, for error messages and reprs.
 
@@ -148,10 +147,10 @@ def phrase(
 ) -> Phrase:
     """Return the RASP text of one operation, given the text of its inputs.
 
-    If ``exact`` is true, reading the text gives the same node. A constant is then written as
-    ``constant(3)`` where RASP would otherwise compute with a plain value. A string or an integer
-    without a RASP literal then raises :class:`GraphError`. If ``whole`` is true, tables and sets are
-    written completely; the default is the value of ``exact``.
+    If ``exact`` is true, the text is part of a program that can be read again. A constant is then
+    written as ``constant(3)`` where RASP would otherwise compute with a plain value. A string or an
+    integer without a RASP literal then raises :class:`GraphError`. If ``whole`` is true, tables and
+    sets are written completely; the default is the value of ``exact``.
     """
     whole = exact if whole is None else whole
     op = node.op
@@ -207,7 +206,8 @@ def family_name(family: Node) -> str:
     if not name.startswith("#"):
         return name
     height, slot = map(int, name[1:].split("."))
-    letter = next(itertools.islice(_family_names(), slot, None))
+    more = slot - len(_FAMILY_NAMES)
+    letter = _FAMILY_NAMES[slot] if more < 0 else f"l{more + 1}"
     return letter if height == 1 else f"{letter}_{height}"
 
 

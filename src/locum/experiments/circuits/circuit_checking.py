@@ -2,9 +2,9 @@
 
 :func:`check_circuit` computes which edges are necessary and which are sufficient. To test an edge, its
 signal is replaced by its signal on another input, for many pairs of inputs. The edge is *necessary* if
-some output changes, either by this edge alone or together with other edges that are not necessary
-alone. The edge is *sufficient* if some output that differs between the two inputs becomes the output
-for the other input. Each test runs the patched network instead of estimating its output.
+some output changes, either by this edge alone or together with edges that are not necessary. The edge
+is *sufficient* if some output that differs between the two inputs becomes the output for the other
+input. Each test runs the patched network instead of estimating its output.
 
 >>> import locum
 >>> from locum import aggregate, select, indices, tokens
@@ -58,8 +58,8 @@ ALONE, JOINTLY, LENGTH = "alone", "jointly", "length"
 def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0) -> Circuit:
     """Return the circuit of a network with ``necessary`` and ``sufficient`` computed for every edge.
 
-    ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary
-    alone, or only through the length of the input.
+    ``necessity`` states how an edge is necessary: alone, jointly with edges that are not necessary, or
+    only through the length of the input.
 
     If the model accepts at most ``most`` inputs, all of them are used, and otherwise random samples of
     about this size. ``checked`` states whether all inputs are used. First, each input is paired with

@@ -185,9 +185,10 @@ def check_hypothesis(
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
     ``torch.nn.Module`` that maps token ids to logits. If ``text`` is true, each input is a string for
     the ``tokenizer``. Otherwise, an input is a list or string of tokens of the program, or a mapping
-    with ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. Tokens are converted to ids by
-    ``vocabulary`` or, without it, by the tokenizer. Without both, tokens must be ids. ``prefix`` and
-    ``suffix`` are ids around the tokens. By default, they are the ids that the tokenizer adds.
+    with ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. The tokens of a list or string
+    are converted to ids by ``vocabulary`` or, without it, by the tokenizer. Without both, they must be
+    ids. ``prefix`` and ``suffix`` are ids around these tokens. By default, they are the ids that the
+    tokenizer adds. A compiled network uses its own vocabulary and classes.
 
     ``answers`` is where the model returns its answers: at ``"each"`` token, at the ``"last"`` or
     ``"first"`` position, or in tokens ``"generated"`` after the input. ``labels`` maps answers to
@@ -755,7 +756,8 @@ class _Mechanism:
         """Return the fraction of pairs for which the changed model returns the answers of the changed
         program.
 
-        The residual stream at ``layer`` is changed in the subspace spanned by ``basis``.
+        The residual stream at ``layer`` is changed in the subspace spanned by ``basis``. Only the
+        answers of :meth:`_free` are compared.
         """
         import torch
 

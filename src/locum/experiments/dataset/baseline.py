@@ -2,7 +2,8 @@
 
 - :func:`by_patching` is activation patching. Edges, heads, queries, keys, values and axes of the
   residual stream are replaced, one at a time, by their values on another input. The score is the
-  fraction of pairs whose answer changes.
+  fraction of pairs whose answer changes. An axis is replaced in several places, and its largest score
+  counts.
 - :func:`by_weights` uses only weights. The score of an edge is the norm of the product of its writer's
   and reader's weights, divided by the product of their norms. The method exploits sparsity, which the
   harder tiers remove.

@@ -8,8 +8,8 @@ is trained instead of compiled. Random programs are drawn again until a program 
 maximum number of draws. File errors are raised, because they are no reason to reject a program.
 
 The *shape* of a program is its graph without numbers, tables and names. Programs that differ only in
-constants, tables, predicates of selectors or the order of a sum have the same shape. Items with the
-same shape are either all training items or all test items.
+constants, tables, predicates of selectors or the order of two summands have the same shape. Items with
+the same shape are either all training items or all test items.
 
 >>> from locum import indices, select, selector_width, tokens
 >>> one = selector_width(select(tokens, "a", "==")) + indices
@@ -421,8 +421,8 @@ class _TierMaking:
     def make(self, tier: str, generator: np.random.Generator) -> tuple[Labelled, float, float]:
         """Return the network of a tier, its largest error, and the tolerance for the certificate.
 
-        ``InputError`` is raised for a network with wrong answers and, in a tier with softer heads and
-        tables, for a network with different labels.
+        ``InputError`` is raised if the network has no valid version in this tier, for example if
+        answers are wrong.
         """
         allowed = _SOFT_ERROR if tier in SOFT else self.tolerance
         batches = self.batches if self.inputs.complete else ()
@@ -588,7 +588,7 @@ def split_of(shape: str) -> str:
 
 
 def problem_of_circuit(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return an invalid source, tier or size with a description of the problem, or None.
+    """Return the name of an invalid setting with a description of the problem, or None.
 
     >>> problem_of_circuit({"source": "random", "tiers": ["plain"], "layers": 9})
     ('layers', 'expected 1 to 8 for a random program, got 9')

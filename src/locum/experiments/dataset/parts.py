@@ -72,10 +72,10 @@ def faithfulness(runs: Sequence[PathPatching], truth: Truth, kept: Collection[Ed
 def faithfulness_curve(
     network: Network, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the fraction of unchanged answers as a function of the fraction of edges that are kept.
+    """Return the fraction of pairs whose answers do not change, by the fraction of edges that are kept.
 
     The edges with the highest scores are kept. The signals of all other edges are replaced.
-    ``of_the_circuit`` is the fraction of unchanged answers if the edges of the true circuit are kept.
+    ``of_the_circuit`` is this fraction if the edges of the true circuit are kept.
     """
     scores = _checked(read_claimed, truth, claimed).get("edges")
     if scores is None:

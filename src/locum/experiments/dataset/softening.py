@@ -5,7 +5,8 @@ keys that are not selected vanish. It can also create tables that are constant n
 a network, the gradient is 0 at most edges. :func:`soften` makes two changes:
 
 - *Heads.* Queries are scaled down until the smallest gap between the largest score and the next score
-  is at most ``sharpness``. Keys with the next score then receive a weight of about e^−sharpness.
+  is at most ``sharpness``. At a gap of ``sharpness``, a key with the next score receives e^−sharpness
+  times the weight of a key with the largest score.
 - *Tables.* The hidden units of a circuit node that read one direction of the residual stream compute a
   function of one number. All inputs are known, so the values of this number are known. If there are few
   values and no two are close, a staircase through them replaces the function. Each value has a tread
@@ -18,7 +19,8 @@ basis of the compiled network. Layers are then changed in order, since lower bia
 later layers.
 
 If the argument of ReLU in a unit that is not replaced is close to 0 on some input, the bias of the unit
-is lowered slightly. Otherwise, rounding errors would determine the gradient at the kink of ReLU.
+is lowered slightly, if possible. Otherwise, rounding errors would determine the gradient at the kink of
+ReLU.
 """
 
 from __future__ import annotations
@@ -220,7 +222,8 @@ class _Tables:
     def _table(self, units: Sequence[int]) -> tuple[Array, Array] | None:
         """Return the distinct values that units read on all inputs, and the outputs of the units.
 
-        The values are in the scale of the first unit. The result is None if the units are not replaced.
+        The values are in the scale of the first unit. Large biases are subtracted from the outputs. The
+        result is None if the units are not replaced.
         """
         biases, first = self.old["b_in"][units], self.before[:, units[0]]
         if self.tread is None and not (np.abs(biases) > _LARGE).any():

@@ -1,7 +1,8 @@
 """Label a trained network: components by the alignment with a program, edges by path patching.
 
 An edge is necessary if some answer changes when its signal is taken from another input, alone or
-together with the signals of other edges. All edge labels are measured on the trained network.
+together with the signals of edges that are not necessary. All edge labels are measured on the trained
+network.
 """
 
 from __future__ import annotations

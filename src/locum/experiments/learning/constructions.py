@@ -207,7 +207,8 @@ def _fetch(kind: str, count: int, beta: float) -> Construction:
 
     Position i reads the token of position N − 1 − i. The weights differ from the weights of the
     compiled network, because they contain the keys of this kind. The slots are the token, the answer,
-    the queries and the keys. The other settings are the same as in the compiled network.
+    the queries and the keys. The report is empty, and other settings are the same as in the compiled
+    network.
     """
     program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
     compiled = compile_program(

@@ -10,8 +10,7 @@ Settings = dict[str, Any]
 
 
 def problem_of(settings: Settings) -> tuple[str, str] | None:
-    """Return an invalid order, device, ``sigmas`` or ``inputs`` with a description of the problem, or
-    None.
+    """Return the name of an invalid setting with a description of the problem, or None.
 
     >>> problem_of({"task": "U", "order": [2, 2], "device": "cpu", "sigmas": [0.1], "curve": []})
     ('order', 'expected n, d and d_v of U, such as [2, 1, 1], got [2, 2]')

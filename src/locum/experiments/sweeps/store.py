@@ -1,8 +1,8 @@
-"""Store the results of a sweep in a file, which is validated, locked and repaired when it is opened.
+"""Store the results of a sweep in a file, which is validated and repaired when it is opened.
 
-Each line is written by one system call. A killed process therefore leaves complete lines and at most
-one incomplete line. The next sweep removes this line, or only adds its missing newline. A file with any
-other content is rejected.
+The file is locked if the system has file locks. Each line is written by one system call. A killed
+process therefore leaves complete lines and at most one incomplete line. The next sweep removes this
+line, or only adds its missing newline. A file with any other content is rejected.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ class WorkerProcess:
     def ask(self, request: bytes, limit: float | None = None) -> bytes:
         """Return the answer to a request; kill the process if it takes more than ``limit`` seconds.
 
-        Raise :class:`WorkerEndedError` if there is no answer. The worker may end after an answer: see
-        :attr:`is_alive`.
+        Raise :class:`WorkerEndedError` if the process ends without an answer, and :class:`LocumError`
+        if it does not start. The worker may end after an answer: see :attr:`is_alive`.
         """
         self.wait()
         assert self.process.stdin is not None

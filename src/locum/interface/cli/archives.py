@@ -1,9 +1,10 @@
 """Save a transformer layer T and its input X as named arrays, and read them again.
 
 An archive contains X and the matrices of T, under their names in ⟨T, X⟩. Matrices of several heads are
-stacked on the first axis, except W_O, which is one matrix. Fields of ``Order`` that shapes do not
-determine (kind, mask, norm, activation, …) are arrays of one entry. Nothing is pickled. Unknown names
-raise an error, because T would otherwise be read incompletely.
+stacked on the first axis, except W_O and the matrices of factored attention. Fields of ``Order`` that
+shapes do not determine (kind, norm, activation, …) are arrays of one entry. The mask is an array of one
+entry or a matrix. Nothing is pickled. Unknown names raise an error, because T would otherwise be read
+incompletely.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ def _attention(left: dict[str, Any]) -> AttentionModule:
 def arrays_of(module: Module) -> dict[str, Numbers]:
     """Return matrices and settings of T as named arrays.
 
-    :func:`known_arrays` and :func:`module_of` restore T from these arrays.
+    :func:`known_arrays` and :func:`module_of` restore T from these arrays, unless T has rotary
+    embeddings, shared key heads or score biases.
     """
     arrays: dict[str, Numbers] = {}
     for name, copies in module.matrices().items():

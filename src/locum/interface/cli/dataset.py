@@ -58,9 +58,10 @@ def make(
     """Make a dataset of compiled circuits with ground truth.
 
     Each circuit consists of a program, a network whose outputs were compared with the program, and the
-    circuit graph as the label. --size is the number of circuits, and each --tier contains another
-    network for the same circuit. To continue an interrupted command, run it again. The final files do
-    not depend on the interruption. --sharpness and --tread apply to the tiers normed and realistic.
+    circuit graph as the label. --size is the number of circuits. If possible, each --tier contains
+    another network for the same circuit. To continue an interrupted command, run it again. The final
+    files do not depend on the interruption. --sharpness and --tread apply to the tiers normed and
+    realistic.
     """
     from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
     from locum.experiments.dataset.tiers import WeightOptions

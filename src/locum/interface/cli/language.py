@@ -174,7 +174,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
     other C-RASP classes mean programs that are read at an end marker. C-RASP without brackets means
     programs without #import.
 
-    --program prints a program, and `locum compile --language` compiles it.
+    --program prints a program if one is found, and `locum compile --language` compiles it.
     """
     from locum.languages.automata import DFA, show_alphabet
     from locum.languages.classification import classify as decide
