@@ -120,6 +120,14 @@ def test_positions_from_0_or_1_differ() -> None:
         parse("#positions 1\n" + even, alphabet="a", positions=0)
 
 
+def test_the_alphabet_contains_the_symbols_of_unused_definitions() -> None:
+    text = 'unused = #"a" > 0\nmore = #"b" > 1'
+    assert parse(text).alphabet == ("a", "b")
+    assert parse(text).accepts("abb")
+    with pytest.raises(InputError, match="every symbol of the program"):
+        parse(text, alphabet="b")
+
+
 def test_the_empty_word() -> None:
     balanced = 'accepted = #"a" == #"b"'
     assert parse(balanced, accept="end").accepts("")

@@ -66,7 +66,7 @@ def test_the_page_is_one_file_without_addresses_or_scripts(report: Report, page:
     assert len(report.curves) == 4
     assert page.count("<svg") == 4 + 2  # and Figures 1 and 3
     assert page.count(".redrawn svg { min-width:") == 2
-    assert " style=" not in page  # the policy of the page ignores style attributes
+    assert " style=" not in page  # the policy of the page forbids style attributes
     assert "3.376358e-06" in page
     assert "3.040329e-07" in page
     json.dumps(report.to_dict())

@@ -56,8 +56,8 @@ class Row:
     def program(self) -> Recogniser | None:
         """Return a program for the model, or None if Locum builds none or it would be too large.
 
-        If the answer of the program is read at an end marker, an alphabet that contains the end marker
-        "$" raises :class:`~locum.errors.InputError`.
+        A symbol that the program does not support raises :class:`~locum.errors.InputError`, such as a
+        quote, or the end marker "$" if the answer is read at an end marker.
         """
         try:
             return self.make() if self.holds and self.make is not None else None

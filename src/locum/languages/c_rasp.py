@@ -51,7 +51,6 @@ from locum.languages.counting import (
     parts_of,
     recogniser,
     symbol,
-    symbols,
 )
 from locum.languages.recogniser import END, LAST, Recogniser
 from locum.languages.syntax import COMMON, Reader, alphabet_of, listed
@@ -156,7 +155,7 @@ def parse(
     """
     reader = ProgramReader(accept, positions)
     root = reader.read(text)
-    letters = alphabet_of("C-RASP", symbols(root), alphabet)
+    letters = alphabet_of("C-RASP", reader.letters, alphabet)
     where, causal = reader.conventions["accept"] or LAST, not counts_ahead(root)
     return Recogniser("C-RASP", as_sop(root), letters, where, reader.names, text, causal)
 
@@ -241,6 +240,8 @@ class ProgramReader(Reader):
         #: Maps names to definitions and to imported predicates; an imported distance is an integer.
         self.definitions: dict[str, Node | int] = {}
         self.names: dict[Node, str] = {}
+        #: The symbols in the program, also in definitions that the last definition does not use.
+        self.letters: set[Letter] = set()
 
     def start(self, lines: list[Node | None]) -> Node:
         """Return the node of the last definition, which must be a boolean."""
@@ -301,7 +302,9 @@ class ProgramReader(Reader):
 
     def string(self, parts: list[Token]) -> Node:
         """Return a node that is true where the current symbol is the symbol in quotes."""
-        return node_of(symbol(self.symbol_of(parts[0])))
+        letter = self.symbol_of(parts[0])
+        self.letters.add(letter)
+        return node_of(symbol(letter))
 
     def truth(self, parts: list[Token]) -> Node:
         """Return the constant node of ``true`` or ``false``."""

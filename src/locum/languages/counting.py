@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from locum.errors import InputError
-from locum.graph import Node, abbreviate, build, postorder
+from locum.graph import Node, abbreviate, build
 from locum.graph.definitions import up_to_here
 from locum.graph.node import node_of
 from locum.graph.operations import constant as constant_node
@@ -198,12 +198,6 @@ def is_remainder(node: Node) -> bool:
         and position.inputs[0].op == "indices"
         and position.inputs[1].op == "constant"
     )
-
-
-def symbols(root: Node) -> tuple[Letter, ...]:
-    """Return the symbols in a program in sorted order."""
-    named = {str(node.inputs[1].attributes["value"]) for node in postorder(root) if is_symbol(node)}
-    return tuple(sorted(named))
 
 
 def parts_of(root: Node) -> list[Node]:

@@ -1,7 +1,8 @@
 """Make a C-RASP program smaller by repeatedly removing parts and proving equivalence.
 
-A Boolean part is replaced by true, by false or by one of its Boolean operands. Each smaller program is
-proven equivalent, but the result need not be the smallest equivalent program.
+A Boolean part is replaced by true or by false. A conjunction, a disjunction or a conditional is also
+replaced by one of its Boolean operands. Each smaller program is proven equivalent, but the result need
+not be the smallest equivalent program.
 """
 
 from __future__ import annotations

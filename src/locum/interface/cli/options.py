@@ -81,7 +81,7 @@ def limit_option(default: float | None, text: str = "CPU time limit in seconds."
 def _read_limits(
     context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, float | None] | None:
-    """Return the compile limits by resource, or None if no resource is limited.
+    """Return the compile limits by resource, or None for ``none`` alone.
 
     ``NAME=NUMBER`` sets a limit, ``NAME=none`` removes one limit, and ``none`` removes all limits that
     are not set explicitly.

@@ -166,8 +166,8 @@ def _cookbook() -> Report:
 def errata(number: str | None) -> Report:
     """List the paper's errata, with counterexamples.
 
-    NUMBER is the number of an erratum, such as E7, to list only this erratum. If the printed statement
-    is a claim about a program, `locum prove claim NUMBER` refutes the statement.
+    NUMBER is the number of an erratum, such as E7, to list only this erratum. For some errata, such as
+    E7, `locum prove claim NUMBER` refutes the printed statement.
     """
     from locum.paper.errata import ERRATA, SEVERITIES
 
@@ -208,9 +208,9 @@ def rivals(output: Path | None) -> Report:
     """Compare the paper's constructions with looped transformers.
 
     The command runs Locum's recipes and reconstructions of the looped transformers of Giannou et al. It
-    lists layers, heads, sizes, and errors against NumPy. Notes below the table describe the attention
-    and the feed-forwards of each network; symbolic feed-forwards are instructions, not weights. For
-    systems that cannot be run, published numbers are cited.
+    lists layers, heads, sizes, and errors against NumPy. Notes below the table describe networks with
+    the smallest errors or the fewest layers; symbolic feed-forwards are instructions, not weights. For
+    systems that are not run, published claims are cited.
     """
     from locum.interface.display.report_page import compare_page
     from locum.paper.compare import compare, winners

@@ -80,9 +80,10 @@ def claim(name: str, shape: tuple[int, ...], output: Path | None, **options: Any
     """Prove a claim for all inputs of a shape, or refute it.
 
     Example: locum prove claim matmul 3 3 4. NAME is a construction, a layer that U simulates, such as
-    attention, or the number of an erratum that can be refuted, such as E2. The error for an unknown
-    NAME lists all names. Before the result is printed, the checker of `locum prove check` verifies it.
-    The exit code is 1 if the claim is refuted, or not proven within the limits.
+    attention, or the number of an erratum whose printed statement can be refuted, such as E2. The error
+    for an unknown NAME lists all names. Before a proof or a refutation is printed, the checker of
+    `locum prove check` verifies it. The exit code is 1 if the claim is refuted, or not proven within
+    the limits.
     """
     from locum.proofs import Unproven, prove
 
@@ -134,8 +135,8 @@ def prove_everything(everything: bool, output: Path | None) -> Report:
 
     Claims about programs are proven for all inputs at some shapes, or refuted as printed. A refuted
     claim is corrected, and the correction is proven. Other claims are measured (compared with a direct
-    computation on numbers) or counted (heads and layers). The exit code is 1 if a claim is not proven,
-    or an erratum is not refuted.
+    computation on numbers) or counted (heads and layers). The exit code is 1 if a proof, a refutation,
+    a measurement or a count fails.
     """
     from locum.paper.findings import prove_all
 

@@ -1,7 +1,7 @@
 """Run a command: check its output files, write them, print its report, and set the exit code.
 
 A command is a function from options to a :class:`Report`. This module handles ``--json``, exit codes
-and output files for all commands.
+and output files; ``main.py`` handles errors.
 """
 
 from __future__ import annotations

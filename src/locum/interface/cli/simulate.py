@@ -1,14 +1,15 @@
 """Run the universal simulator U on a layer T and its input X.
 
 --order draws T and X at random. Otherwise, FILE contains T and X: a file written with -o, or a .npz or
-.safetensors file with arrays X, A, V and optionally W_O, b_O, W1, W2, b1, b2, gain1, bias1, …. The
-options --x, --a and --v read separate files. Each step is compared with a direct computation.
+.safetensors file with arrays such as X, A, V and optionally W_O, b_O, W1, W2, b1, b2, gain1, bias1, ….
+The options --x, --a and --v read separate files. Each step is compared with a direct computation.
 
 Without these options, T and X are the example in Figure 2 of the paper, and every printed digit is
 compared. --base 2.718 reproduces the printed errors.
 
 `locum simulate --model FOLDER --text "…"` runs a pretrained model of the transformers library; `locum
-simulate --model FOLDER --help` lists its options. The exit code is 1 if a result differs.
+simulate --model FOLDER --help` lists its options. Without --base, the exit code is 1 if a result
+differs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read tokens in command-line syntax: vocabularies, and inputs of compiled transformers with their
 conditions.
 
-Numbers follow RASP's grammar, ``True`` and ``False`` are booleans, and text in double quotes is a
-string. No text is evaluated as code.
+Outside of JSON, numbers follow RASP's grammar, ``True`` and ``False`` are booleans, and text in double
+quotes is a string. No text is evaluated as code.
 """
 
 from __future__ import annotations

@@ -300,7 +300,7 @@ def _view_box(svg: str) -> str:
 def _width_rules(rows: Sequence[Row]) -> str:
     """Return the CSS rules for the minimum widths of figures on a screen.
 
-    Wide figures scroll, so that their text keeps its size. The policy of the page ignores style
+    Wide figures scroll, so that their text keeps its size. The policy of the page forbids style
     attributes.
     """
     rules = [

@@ -1,8 +1,9 @@
 """Make and verify completion codes, with which students submit solutions without a server.
 
-A code contains the student's name, the exercise and the program. Verification runs the program again on
-every input of the exercise. A verified code therefore shows that its program passes the check. The code
-does not show who wrote the program, because students can type any name and copy programs.
+A code contains the student's name, the key of the exercise and the program. Verification runs the
+program again on every input of the exercise. A verified code therefore shows that its program passes
+the check. The code does not show who wrote the program, because students can type any name and copy
+programs.
 
 >>> code = hand_in(EXERCISES["shift"], EXERCISES["shift"].solution, "Ada")["code"]
 >>> code[:7], verify(code, None)["solved"]
@@ -42,8 +43,8 @@ def hand_in(exercise: Exercise, source: str, by: str) -> dict[str, Any]:
 def verify(code: str, exercise: Exercise | None) -> dict[str, Any]:
     """Run the program in a completion code on its exercise again, and return the verdict.
 
-    ``program`` in the result is a hash that is the same for equal programs. If ``exercise`` is None,
-    the code must belong to a built-in exercise.
+    For a program without errors, ``program`` in the result is a hash that is the same for equal
+    programs. If ``exercise`` is None, the code must belong to a built-in exercise.
     """
     content = read(code)
     if exercise is None:

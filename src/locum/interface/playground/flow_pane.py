@@ -101,8 +101,9 @@ class Flow:
     def name(self, layer: int, number: int) -> str:
         """Return the name of a head of the network.
 
-        If the head corresponds one to one to a head of the program, the result is the name of the
-        selector in the program. Otherwise, the result is the label of the head in the network.
+        If the head corresponds one to one to a head of the program, the result is the label of the
+        selector in the program. Otherwise, the result is the label of the head in the network, or
+        ``EVERYWHERE`` for the selector of every key.
         """
         places = self.made_of[layer, number]
         if len(places) == 1 and self._parts[places[0]] == 1:
@@ -146,7 +147,7 @@ class Flow:
         return entry | {"how": "merged", "text": f"merged with {others}: {own} of the network"}
 
     def _replaced(self, place: int) -> dict[str, Any]:
-        """Return the part of the network that computes the result of a head of the program.
+        """Describe the part of the network, if any, that computes the result of a head of the program.
 
         This method is called only if no head of the network corresponds to the head of the program.
         """

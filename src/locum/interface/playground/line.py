@@ -4,9 +4,9 @@ The client that has recently used the least CPU time is served first. If a reque
 limit, the client is penalised for a while. Its requests then run one at a time on background workers,
 with a lower limit, and foreground workers serve only other clients.
 
-If requests of other clients are waiting, a long request is moved to the background, and another worker
-replaces its worker. For the next minute, all requests of this client start in the background. If the
-background is full, the long request is ended.
+If requests of other clients wait for foreground workers, a long request is moved to the background, and
+another worker replaces its worker. For the next minute, all requests of this client start in the
+background. If the background is full, the long request is ended.
 
 The queue is bounded. If it is full, a new request replaces the last request of another client. Clients
 whose requests start in the background come first, and then clients with the most waiting requests. The

@@ -2,8 +2,7 @@
 
 Requests and answers are JSON in bytes, and nothing is unpickled. Before a request, the process receives
 its limit of CPU time. Before an answer, the process sends the CPU time of the request. The kernel
-terminates a worker that exceeds the limit. A worker that runs out of memory reports this and exits. In
-both cases, the pool starts a new worker.
+terminates a worker that exceeds the limit. A worker that runs out of memory reports this and exits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run untrusted programs in a pool of worker processes, with limits on time and memory.
 
-Each request runs in one worker. A worker that exceeds a limit or ends is replaced. Only its request is
-lost, and the answer states the reason. ``line.py`` selects the next request. Background workers have
-the lowest priority of the operating system.
+Each request runs in one worker. If a worker exceeds a limit or ends, only its request is lost, and the
+answer states the reason. ``line.py`` selects the next request. Background workers have the lowest
+priority of the operating system.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class Program:
     def errors(self) -> list[dict[str, Any]]:
         """Errors of the program with line, column and message.
 
-        If an error is a consequence of an earlier error, ``because`` is the line of the earlier error.
-        For example, a name is undefined if the statement that assigns it has an error.
+        If a name is undefined because of an error in an earlier statement, ``because`` is the line of
+        this earlier error.
         """
         found: list[dict[str, Any]] = []
         #: Names that are not set because of an error, with the line of the first such error.
@@ -207,8 +207,8 @@ class Program:
     def programs(self) -> dict[str, SOp | Selector]:
         """Return a mapping from names to the s-ops and selectors that the program assigns or shows.
 
-        Names that were assigned again, for example to a number, are excluded. ``out`` is the last shown
-        value of any type.
+        Each name has its last s-op or selector. Names that have another value at the end, for example a
+        number, are excluded.
         """
         built: dict[str, SOp | Selector] = {}
         for statement in self.statements:

@@ -77,7 +77,7 @@ def decimal(text: str) -> float:
 
 
 def tokens(typed: str) -> str | list[Any]:
-    """Return the tokens of a typed input: a JSON list, a JSON string, or otherwise its characters.
+    """Return the tokens of a typed input: a JSON list, a JSON string, or characters.
 
     >>> tokens("hello"), tokens('[1, 2.0, "a"]'), tokens("[()]"), tokens("[[]]"), tokens('"[1]"')
     ('hello', [1, 2.0, 'a'], '[()]', '[[]]', '[1]')

@@ -35,8 +35,8 @@ def require_right(
     """Raise an error if computed attention weights differ by more than ``CLOSE`` from the exact softmax
     of X A Xᵀ/t, where t is the temperature.
 
-    ``base`` is the base of the exponential, where None means e. For a base below 1, the lowest scores
-    have the largest weights.
+    At t = 0, the exact weights are average-hard attention. ``base`` is the base of the exponential,
+    where None means e. For a base below 1, the lowest scores have the largest weights.
     """
     for query, (row, computed) in enumerate(zip(_scores(X, A), weights, strict=True)):
         exact = _weights(row, Fraction(repr(temperature)), 1.0 if base is None else math.log(base))
@@ -54,7 +54,7 @@ def require_right(
 def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> float:
     """Return the largest difference between ``result`` and T(X); T(X) is computed with 60 digits.
 
-    The entries of matrices are read as exact decimals.
+    The entries of X, A and V are read as exact decimals.
 
     >>> X, V, third = [[0.1, 0.3]], [[3.0], [-1.0]], 0.1 * 3 - 0.3
     >>> third, off(X, [[0.0, 0.0], [0.0, 0.0]], V, 1.0, [[third]]) == third

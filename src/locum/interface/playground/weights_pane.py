@@ -107,8 +107,9 @@ def codes(
     """Return the codes in a slot: pairs of a number and the value that it encodes.
 
     ``held`` is the label of the slot, ``nodes`` are its traced nodes, and ``numbers`` its values. The
-    list is empty if the slot contains the values themselves, or if no s-op has the label (as for
-    1/length). The list is also empty if the numbers do not correspond one to one to the encoded values.
+    list is empty if the slot contains the values themselves, or if no single s-op has the label (as
+    for 1/length). The list is also empty if the numbers do not correspond one to one to the encoded
+    values.
     """
     label = Labels(program.names)
     if _CODE.fullmatch(held) or held in LEAVES:

@@ -1,9 +1,8 @@
 """Describe a compiled transformer as text: slots over time, heads, feed-forwards.
 
 All facts are derived from the weights: which sublayers write and read a slot, which slots a head moves,
-and what a feed-forward computes. Only labels (``config.slots``, ``config.heads``) are from the
-compiler. Time counts sublayers: 0 is the embedding, 2l+1 the attention of layer l, and 2l+2 its
-feed-forward. The output is read at the end.
+and what a feed-forward computes. Only labels are from the compiler. Time counts sublayers: 0 is the
+embedding, 2l+1 the attention of layer l, and 2l+2 its feed-forward. The output is read at the end.
 
 A feed-forward erases a slot if it subtracts the value of the slot and adds no other value:
 

@@ -42,7 +42,7 @@ def network_data(
 ) -> dict[str, Any]:
     """Return the data of the page: slots, heads, feed-forwards, and the residual stream on ``inputs``.
 
-    With ``scores``, the data also contain the scores q·k of each head, which are None for masked keys.
+    With ``scores``, the data also contain the scores q·k of the heads, which are None for masked keys.
     """
     words = NetworkInWords(model)
     drawn: list[dict[str, Any]] = []
