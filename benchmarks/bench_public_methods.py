@@ -43,6 +43,8 @@ def pairs_of(item: Item, torch: Any) -> list[Any]:
         for pair in item.pairs
         if len(pair["clean"]) == longest and pair["answer"][-1] != pair["other_answer"][-1]
     ]
+    if not chosen:
+        return [[], [], [], []]
     ids = [
         item.model.transformer_lens_inputs([pair[name] for pair in chosen])
         for name in ("clean", "other")
