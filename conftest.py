@@ -1,4 +1,4 @@
-"""Every run of the tests is the same run: fixed seeds, and examples that do not depend on the clock.
+"""Configure the tests: fixed seeds, and the same Hypothesis examples in every run.
 
 ``make fuzz`` draws other examples each time.
 """

@@ -174,7 +174,7 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
 
 
 def readme_commands() -> list[str]:
-    """Return the commands in the README and in docs/claims.md.
+    """Return the ``locum`` commands in inline code of the README and of docs/claims.md.
 
     Commands that contain … or run until they are stopped are omitted.
     """
@@ -185,9 +185,10 @@ def readme_commands() -> list[str]:
 
 
 def run_readme(programs: Path, empty: Path) -> int:
-    """Run the blocks of the README with the installed package, and compare the outputs.
+    """Run the Python and console blocks of the README with the installed package, and compare outputs.
 
-    Return the number of blocks, including blocks of output.
+    Blocks that are marked as not run are skipped. Return the number of all other blocks, including
+    blocks of output.
     """
     code, outputs, count = "", [], 0
     shown = [block for block in blocks(ROOT / "README.md") if block.reason is None]

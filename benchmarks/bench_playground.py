@@ -169,7 +169,9 @@ def processes(pid: int) -> list[tuple[int, int, str]]:
 
 
 def keystrokes(address: str) -> Row | None:
-    """Return a row with the times from a keystroke to new values, as measured by the page.
+    """Return a row with the median and largest time from a keystroke to new values.
+
+    The page measures the time from its request to the new values.
 
     Return None if Playwright or Chromium is not installed.
     """

@@ -43,6 +43,8 @@ def pairs_of(item: Item, torch: Any) -> list[Any]:
         for pair in item.pairs
         if len(pair["clean"]) == longest and pair["answer"][-1] != pair["other_answer"][-1]
     ]
+    if not chosen:
+        return [[], [], [], []]
     ids = [
         item.model.transformer_lens_inputs([pair[name] for pair in chosen])
         for name in ("clean", "other")
@@ -57,7 +59,7 @@ def pairs_of(item: Item, torch: Any) -> list[Any]:
 def found_by(item: Item, method: str) -> dict[tuple[str, str], float] | None:
     """Return the scores of edges by one method, with the names of parts in the dataset.
 
-    Return None if there are fewer than two pairs of inputs.
+    Return None if :func:`pairs_of` finds fewer than two pairs of inputs.
     """
     torch = importlib.import_module("torch")
     data = importlib.import_module("auto_circuit.data")
@@ -105,7 +107,8 @@ def _part(name: str) -> str:
 def average_precision(item: Item, found: dict[tuple[str, str], float]) -> float | None:
     """Return the average precision of the scores of edges, or None if it is undefined.
 
-    Edges that only position embeddings explain are not counted.
+    Edges from position embeddings, and edges from token embeddings that only position embeddings
+    explain, are not counted.
     """
     truth = item.truth
     only_places = {(EMBED, r) for w, r in truth.edges if w == PLACES} - set(truth.edges)

@@ -239,7 +239,7 @@ AGAINST: dict[str, tuple[str, Callable[[int], Work]]] = {
 def _resident(kind: str, name: str, n: int) -> int | None:
     """Return the bytes that a first run adds to a process after a small run.
 
-    Return None if the system is not Linux.
+    Return None if the memory peak cannot be reset, for example on systems other than Linux.
     """
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_resident_here, (kind, name, n))

@@ -114,7 +114,7 @@ def draw(rows: Sequence[Row]) -> str:
 
 
 def main() -> int:
-    """Compile the programs, draw the chart, and print a table or one JSON object.
+    """Compile the programs or read their sizes, draw the chart, and print a table or one JSON object.
 
     Return 1 if a size shrinks.
     """

@@ -133,7 +133,7 @@ def _facts(finding: Finding) -> str:
 
 
 def _title(item: Item) -> str:
-    """Return the title of an item's page: the location in the paper and the subject.
+    """Return the title of an item's page: the location in the paper and usually the subject.
 
     An example is "Theorem 1: attention".
     """

@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def try_all(arguments: argparse.Namespace) -> None:
-    """Try each model type that has no result in the output file, and append the results.
+    """Try each requested model type without a result in the output file, and append the results.
 
     With ``--again``, also try model types whose result is not right.
     """

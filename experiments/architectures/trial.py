@@ -97,7 +97,7 @@ def try_model(model_type: str, task: str, *, backward: bool = False) -> Trial:
 def run(
     model: torch.nn.Module, inputs: dict[str, Any], backward: bool
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Return the tensors in the output of a model, and its gradients.
+    """Return the tensors in the output of a model, and the gradients of its parameters.
 
     With ``backward``, the model is in training mode; otherwise the list of gradients is empty.
     """

@@ -48,7 +48,7 @@ def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
 
 
 def table(lines: list[bytes]) -> list[dict[str, Any]]:
-    """Return all rows for the lines of files of results, in the order of the groups and of the grid."""
+    """Return the rows of the completed trials in ``lines``, in the order of the groups and the grid."""
     done = {result.key: result for result in map(read_line, lines) if result.outcome == "done"}
     rows: list[dict[str, Any]] = []
     for group, listed in GROUPS.items():

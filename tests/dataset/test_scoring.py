@@ -6,9 +6,11 @@ import copy
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmarks import bench_public_methods
 from click.testing import CliRunner
 
 from locum.errors import InputError
@@ -201,3 +203,11 @@ def test_directions_of_any_length_are_directions(items: dict[str, Item], scale: 
 def test_a_threshold_is_a_number(items: dict[str, Item]) -> None:
     with pytest.raises(InputError, match="threshold that scores are compared with, got nan"):
         score(items["plain"].truth, {"edges": []}, threshold=float("nan"))
+
+
+def test_items_whose_pairs_agree_at_the_last_position_have_no_pairs_for_public_methods() -> None:
+    item: Any = SimpleNamespace(
+        network=SimpleNamespace(config={"outputs": [0, 1]}),
+        pairs=[{"clean": "ab", "other": "bb", "answer": [0, 1], "other_answer": [1, 1]}],
+    )
+    assert bench_public_methods.pairs_of(item, None) == [[], [], [], []]

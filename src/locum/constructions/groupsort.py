@@ -137,8 +137,8 @@ def interleaved(m: Matrix, other: SOp) -> Matrix:
 
 
 def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
-    """Return the first entry of each pair in a 1×2n matrix, as a view with ``rows`` rows and
-    ``columns`` columns.
+    """Return the first entry of each pair in a compact 1×2n matrix, as a view with ``rows`` rows
+    and ``columns`` columns.
     """
     return Matrix(m.sop, rows, columns, 0, 2 * columns, 2, m.reads, m.needs, m.names)
 

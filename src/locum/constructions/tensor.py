@@ -147,8 +147,8 @@ class Tensor(Generic[S]):
         return aggregate(select(indices, self.position(*used), "=="), self.sop)
 
     def has_layout(self, shape: Sequence[S], strides: Sequence[S]) -> bool:
-        """Return whether every entry is at the position that it would have in a result with this shape
-        and strides.
+        """Return whether every entry is known to be at the position that it would have in a result with
+        this shape and strides.
         """
         return (
             same_size(self.offset, 0)
@@ -286,7 +286,7 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether the entries occupy each position of a contiguous range exactly once, in any
     order.
 
-    A tensor with a negative stride does not count as dense.
+    The result is False if a dimension of several entries has a negative stride.
     """
     expected = 1
     for stride, n in sorted(zip(strides, shape, strict=True), key=lambda part: part[0]):
@@ -369,7 +369,8 @@ def copy(out: Layout, tensor: Tensor) -> Tensor:
 
 
 def pointwise(function: Callable[..., SOp], *operands: Tensor) -> Tensor:
-    """Apply a function elementwise and round the result to the type of the first operand.
+    """Apply a function elementwise and round the result to the floating-point type of the first
+    operand.
 
     Operands are broadcast to a common shape.
     """
@@ -437,8 +438,8 @@ def reduce_sum(out: Layout, tensor: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def sum_along(tensor: Tensor, dims: Sequence[int]) -> Tensor:
-    """Sum over the dimensions ``dims``, which are kept with size 1, and round the sums to the type of
-    the tensor.
+    """Sum over the dimensions ``dims``, which are kept with size 1, and round the sums to the
+    floating-point type of the tensor.
     """
     kept = [1 if dim in dims else n for dim, n in enumerate(tensor.shape)]
     out = Layout.contiguous(kept, tensor.dtype)

@@ -75,7 +75,9 @@ def greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) ->
 
 def place_of_greatest(out: Layout, tensor: Tensor, dims: Sequence[int], sign: int = 1) -> Tensor:
     """Return the index of the first maximum along dimensions, or of the first minimum if ``sign`` is
-    −1; NaN is ignored.
+    −1.
+
+    NaN counts as −∞ for the maximum, and as ∞ for the minimum.
     """
     values, n = rows(out, tensor, dims)
     if n == 1:

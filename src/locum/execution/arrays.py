@@ -85,7 +85,7 @@ def largest(array: Any) -> float:
 def is_readable(tensor: Array) -> bool:
     """Return whether the numbers in a tensor can be read.
 
-    The numbers cannot be read in a trace or while a CUDA graph is captured.
+    The numbers cannot be read if :func:`is_traced` is true, or while a CUDA graph is captured.
     """
     torch: Any = sys.modules["torch"]
     recorded = tensor.is_cuda and torch.cuda.is_current_stream_capturing()
@@ -93,8 +93,8 @@ def is_readable(tensor: Array) -> bool:
 
 
 def is_traced(tensor: Array) -> bool:
-    """Return whether a tensor is traced, compiled, transformed by ``torch.func``, or of a subclass
-    other than ``Parameter``.
+    """Return whether a tensor is transformed by ``torch.func`` or of a subclass other than
+    ``Parameter``, or whether ``torch.compile`` or ``torch.export`` is running.
 
     The numbers of such a tensor may not be known yet.
     """

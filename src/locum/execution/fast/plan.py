@@ -326,7 +326,8 @@ class Plan:
     def _move(self) -> Any:
         """A function that runs the steps on integers, or None.
 
-        The value is None if a step computes, or if a constant is not an integer below 2⁵³.
+        The value is None if a step computes, or if a constant contains other numbers than integers
+        with absolute values below 2⁵³.
         """
         if any(step.value is None and step.op not in _MOVES for step in self.steps):
             return None

@@ -613,7 +613,7 @@ def _plus(step: Step, addend: float) -> Step | None:
 
 
 def _column(step: Step) -> Step | None:
-    """Return a column before its last axis of size 1 was added, or None if it is not a column."""
+    """Return a column or a single number before its shape was changed, or None for another array."""
     return _bare(step) if step.shape[-1:] == (1,) or step.size == 1 else None
 
 

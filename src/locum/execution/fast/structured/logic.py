@@ -240,7 +240,8 @@ def _floats(arrays: Arrays, op: str, numbers: list[Series]) -> Array:
 
 
 def _rounded(arrays: Arrays, data: Array) -> Series:
-    """Convert floats with integer values to integers, or raise an error for 2⁶² and larger values.
+    """Convert floats with integer values to integers, or raise an error if an absolute value is 2⁶² or
+    more.
 
     On tensors, the result remains a series of floats.
     """

@@ -161,8 +161,8 @@ class Structure:
 
     @cached_property
     def fetched_in_order(self) -> Column | None:
-        """The column in whose order each query q selects only the key at index q, or None if there is
-        none.
+        """The column in whose order each query q selects only the key at index q, or None if no such
+        column is known.
         """
         if self._comparison is None:
             return None
