@@ -1,7 +1,8 @@
 """Train networks for the named programs of a dataset, and report the measures for their acceptance.
 
 ``python -m benchmarks.bench_trained --count 60 --output benchmarks/trained_networks.json`` writes one
-row for each program, including failures. If the file exists, only missing programs are trained.
+row for each program, including failures. If the file exists, only missing programs are trained. After
+``--seconds``, one hour by default, no further training is started.
 ``--figure steps.svg`` draws the training steps of the file, and ``--table`` prints its table.
 """
 

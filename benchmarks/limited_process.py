@@ -18,8 +18,8 @@ _WALL = 15
 def run_limited(work: Callable[[], Row], seconds: int, megabytes: int | None = None) -> Row:
     """Return the row that ``work`` returns, with its CPU time in seconds and its peak memory in MB.
 
-    If an error occurs or a limit is exceeded, the row contains a ``reason``. The process is forked, so
-    loaded modules are not loaded again.
+    If an error occurs or a limit is exceeded, a row with a ``reason`` is returned instead. ``work``
+    runs in a forked process, so loaded modules are not loaded again.
     """
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)

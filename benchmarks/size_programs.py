@@ -2,8 +2,8 @@
 InterpBench.
 
 The everyday programs are defined in this repository. The other programs are read from checkouts of
-their repositories (``tech-srl/RASP``, ``FlyingPumba/InterpBench`` and ``google-deepmind/tracr``). This
-repository contains only names, expressions and vocabularies of Weiss's programs.
+their repositories (``tech-srl/RASP``, ``FlyingPumba/InterpBench`` and ``google-deepmind/tracr``).
+Functions of Weiss's library are the exception: Locum's library defines them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Run U as a stock ``torch.nn.TransformerEncoder``, which is loaded from a file without Locum.
 
-U(3, 3, 3) is compiled to softmax heads and GELU units (recipe native) and written to a file. About
-twenty lines of PyTorch load the file into an encoder of PyTorch's own layers, whose norms are replaced
-by identities. The encoder receives ⟨T, X⟩ as its sequence and returns T(X), for attention layers T that
-are drawn after the file was written. The certified error bounds of the two networks are much larger
-than the observed errors.
+U(3, 3, 3) is compiled to softmax heads and GELU units (recipe native), in float64 and in float32. Each
+network is written to a file. About twenty lines of PyTorch load a file into an encoder of PyTorch's own
+layers, whose norms are replaced by identities. The encoder receives ⟨T, X⟩ as its sequence and returns
+T(X), for attention layers T that are drawn after the file was written. The certified error bounds of
+the two networks are much larger than the observed errors.
 """
 
 import tempfile

@@ -1,8 +1,8 @@
 """Try model types of transformers on U: ``python -m experiments.architectures -o results.jsonl``.
 
 Each model type is built as a small model with random weights, and runs in eager execution and on U. If
-the file of results exists, only missing trials are run. ``--write docs/architectures.md`` writes the
-table of this page.
+the file of results exists, only missing trials are run; ``--again`` repeats trials that are not right.
+``--write docs/architectures.md`` writes the table of this page.
 """
 
 from __future__ import annotations

@@ -148,7 +148,8 @@ def compare(expected: list[torch.Tensor], found: list[torch.Tensor]) -> float:
         if one.shape != other.shape or one.dtype != other.dtype:
             return float("inf")
         a, b = one.detach().double(), other.detach().double()
-        if not torch.equal(a.isnan(), b.isnan()) or not torch.equal(a.isinf(), b.isinf()):
+        kinds = (torch.isnan, torch.isposinf, torch.isneginf)
+        if not all(torch.equal(is_kind(a), is_kind(b)) for is_kind in kinds):
             return float("inf")
         a, b = a.nan_to_num(0, 0, 0), b.nan_to_num(0, 0, 0)
         if a.numel():

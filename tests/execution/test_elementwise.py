@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import locum
 from locum import LocumError
-from locum.execution import fast, run
+from locum.execution import array_numbers, fast, run
+from locum.execution.arrays import Arrays
 from locum.execution.elementwise import MEANINGS
 from locum.execution.fast import structured
 from locum.graph import OPERATIONS, Node, Operation, build
@@ -326,3 +327,9 @@ def test_programs_that_fell_back_are_forgotten() -> None:
     del program
     gc.collect()
     assert pool_size() <= before + 2
+
+
+def test_the_smallest_int64_is_found() -> None:
+    array = np.array([-(2**63), 5, 2**63 - 1])
+    found = array_numbers.member(Arrays(array), array, values=[-(2**63), 2**63 - 1, 2**63])
+    assert found.tolist() == [True, False, True]

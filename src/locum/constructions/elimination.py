@@ -59,8 +59,8 @@ def newton_schulz(m: Matrix, r: int, tolerance: float, steps: int | None = None)
     """Return the inverse of ``m``, of order ``r``, by ``steps`` iterations X ← X(2I − AX).
 
     The iteration starts with X = Aᵀ / (‖A‖₁‖A‖∞). By default, ``steps`` is :func:`newton_steps` of r.
-    After the last step, a bound on the rounding errors is added to the entries of |AX − I|. The matrix
-    counts as singular unless the sum of these numbers is less than ``tolerance``.
+    After the last step, a bound on the rounding errors of float64 is added to the entries of |AX − I|.
+    The matrix counts as singular unless the sum of these numbers is less than ``tolerance``.
     """
     enough = newton_steps(r)
     steps = enough if steps is None else require_integer(steps, "steps", 0, GraphError)
@@ -86,9 +86,9 @@ def _verified(
     """Return ``x`` if the entries of |AX − I| sum to less than ``tolerance``; otherwise divide by 0.
 
     Since X − A⁻¹ = A⁻¹(AX − I), the sum bounds ‖X − A⁻¹‖/‖A⁻¹‖ in the 1-, 2-, ∞- and Frobenius norms. A
-    bound on the rounding errors of the product is added to each entry. Without this bound, the computed
-    residual of a wrong inverse can be 0. The reason is that floating-point products of large entries
-    are multiples of a number that exceeds the tolerance.
+    bound on the rounding errors of the product in float64 is added to each entry. Without this bound,
+    the computed residual of a wrong inverse can be 0. The reason is that floating-point products of
+    large entries are multiples of a number that exceeds the tolerance.
     """
     t, left, right = fetched(a, x)
     rounding = (r + 1) * 2.0**-52 * sum_over(t, abs(left) * abs(right))
@@ -127,8 +127,8 @@ def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
     −M/c.
 
     First, the matrix is divided by the largest absolute value of its entries. At the end, a bound on
-    the rounding errors is added to the entries of |AX − I| for the result X. The matrix counts as
-    singular unless the sum of these numbers is less than ``tolerance``.
+    the rounding errors of float64 is added to the entries of |AX − I| for the result X. The matrix
+    counts as singular unless the sum of these numbers is less than ``tolerance``.
     """
     a = m.compact()
     entries = select(indices, a.size, "<")

@@ -1,11 +1,11 @@
 """Build MaxMin and GroupSort (Lemma MaxMin, Algorithm 4, Listing 5), and functions based on them.
 
 GroupSort divides a sequence into groups of g entries and sorts each group in descending order. MaxMin
-is GroupSort for g = 2. For MaxMin, the recipe ``partner`` needs one head: each position reads its
-partner and keeps the maximum or the minimum. The recipe ``paper`` is the paper's listing with a
-correction, since the printed listing fails if an odd position contains a negative number (erratum E2).
-The general GroupSort computes the rank of each entry within its group and moves the entry to that rank.
-For g > 1, the number of heads does not depend on g or on the length.
+is GroupSort for g = 2. For MaxMin, in the recipe ``partner``, one head reads the partner of each
+position, and the position keeps the maximum or the minimum. The recipe ``paper`` is the paper's listing
+with a correction, since the printed listing fails if an odd position contains a negative number
+(erratum E2). The general GroupSort computes the rank of each entry within its group and moves the entry
+to that rank. For g > 1, the number of heads does not depend on g or on the length.
 
 >>> from locum import tokens
 >>> maxmin(Matrix(tokens, 1, 4)).run([1, -2, 3, 4]).tolist()

@@ -8,11 +8,11 @@ also work for every order (``elimination.py``).
 
 A singular matrix has no inverse. With the recipes cofactor, paper and gauss-jordan, a matrix counts as
 singular if its determinant or a pivot is at most ``tolerance`` times the size of its terms. (For
-cofactor and paper, this size is the permanent of |A|.) The division by 0 then raises an error, except
-for PyTorch tensors with the fast executor, where the quotient is infinite or NaN. With ``tolerance=0``,
-only 0 counts as 0. With the iterative recipes, the residual must be less than ``tolerance``. A larger
-or equal residual also leads to a division by 0. The tolerance is part of the program, also in exact
-arithmetic.
+cofactor and paper, this size is the permanent of |A|.) The division by 0 then raises an error. In the
+domain ``ieee``, and for PyTorch tensors with the fast executor, the quotient is infinite or NaN. With
+``tolerance=0``, only 0 counts as 0. With the iterative recipes, the residual must be less than
+``tolerance``. A larger or equal residual also leads to a division by 0. The tolerance is part of the
+program, also in exact arithmetic.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -113,7 +113,7 @@ def inverse(
     """Return the inverse of a matrix by one of the recipes that are listed below.
 
     The default recipe is cofactor up to order 3 and gauss-jordan for larger orders. The recipe paper
-    requires order 3. The recipes differ in accuracy:
+    requires order 3. The recipes differ in accuracy, in float64:
 
     - gauss-jordan: a relative error of about 2⁻⁵³ times the condition number, like
       ``numpy.linalg.inv``.

@@ -8,7 +8,7 @@ selected keys. Each mean, multiplied by the number of keys, is one of the 2k num
 of the product needs. All means use the same selector, so they are one head with 2k values.
 
 One head suffices only if no position belongs to both matrices, since a head that reads a position reads
-all of its values. Otherwise, two heads are used.
+all of its values. Two heads are used unless the ranges of positions are known to be disjoint.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> 
 
     If ``apart`` is true, one head reads the entries for all t. Otherwise, the two sides may overlap,
     and two heads are used. The s-ops i and j depend on the position. The value of i must be a valid
-    line everywhere, so that every query selects keys. At positions where j is NONE, only the left line
-    is read and the right value is 0. With two heads, line 0 is read instead of NONE.
+    line everywhere, so that every query selects keys. At positions where j is NONE, one head reads only
+    the left line; the right value is 0, and the left value is a multiple of the entry. With two heads,
+    line 0 is read instead of NONE.
     """
     if not apart:
         ours, theirs = select(left.line, i, "=="), select(right.line, maximum(j, 0), "==")

@@ -13,8 +13,7 @@ Most constructions accept views of one sequence and return a view. Most results 
 entries begin at position 0. ``reads`` is the number of tokens that the inputs of a matrix occupy.
 ``needs`` is the number of positions that the matrix and its intermediate results occupy. ``run`` raises
 an error if the sequence is shorter than ``reads``, and pads the sequence with blanks to the length
-``needs``. If the program depends on the length of the sequence, ``run`` raises an error instead of
-padding.
+``needs``. If the program contains ``length``, ``run`` raises an error instead of padding.
 
 >>> from locum import tokens
 >>> a = Matrix(tokens, 2, 3)
@@ -174,7 +173,8 @@ class Matrix(Tensor[Size]):
         return (indices >= self.offset) & below_end
 
     def inside_or(self, outside: float) -> SOp:
-        """Return the s-op of the matrix with the value ``outside`` at all positions outside the matrix.
+        """Return the s-op of the matrix with the value ``outside`` before the first and after the last
+        position of the matrix.
 
         This is needed before functions such as exp and division. RASP is strict: an error at any
         position is an error, even if the position is not read.

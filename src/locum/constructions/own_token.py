@@ -106,9 +106,10 @@ class Placed:
 
 
 def own_token_product(a: Matrix, b: Matrix) -> Placed:
-    """Return the product a · b, computed with 2k − 1 heads in one layer, for k ≥ rc/(r + c).
+    """Return the product a · b, computed with 2k − 1 heads in one layer.
 
-    Both factors are views of one s-op. Positions without an entry compute a number that is not used.
+    For factors that do not overlap, k ≥ rc/(r + c) is required. Both factors are views of one s-op.
+    Positions without an entry compute a number that is not used.
     """
     a, b = factors(a, b)
     if a.sop is not b.sop:

@@ -18,10 +18,10 @@ from locum.rasp.python import aggregate, indices, maximum, member, select, where
 def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:
     """Return the sum of the bits at the ``chosen`` positions modulo 2, at every position.
 
-    ``heads="one"`` averages the bits with one head. An input that is too short for the chosen positions
-    then raises an error. ``heads="each"`` reads each bit with a separate head, as in the construction
-    with k trainable heads. Missing bits then count as 0. If ``wave`` is true, ReLUs compute the parity,
-    as in a feed-forward, with the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    ``heads="one"`` averages the bits with one head. The result is then undefined if the input is too
+    short for the chosen positions. ``heads="each"`` reads each bit with a separate head, as in the
+    construction with k trainable heads. Missing bits then count as 0. If ``wave`` is true, ReLUs
+    compute the parity, as in a feed-forward, with the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
     places = tuple(operator.index(place) for place in chosen)
     if not places or len(set(places)) < len(places) or min(places) < 0:

@@ -130,11 +130,11 @@ def run(
     """Return the value of a program on an input, or on each sequence of a batch.
 
     The value of an s-op is a list, or an array or a tensor if the input is one. The value of a selector
-    is a boolean array [query, key]; with ``heads``, one tensor as input gives a tensor. ``positions``
-    is a range of positions, to which the values of an s-op are restricted. Patterns are restricted to
-    these queries only by ``heads``. With ``strict``, the fast executor raises an error instead of
-    falling back to dense execution. The lists of a batch may have different lengths. If they do, the
-    value of a selector is a list of arrays.
+    is a boolean array [query, key]; with ``heads``, a tensor of one dimension as input gives a tensor.
+    ``positions`` is a range of positions, to which the values of an s-op are restricted. Patterns are
+    restricted to these queries only by ``heads``. With ``strict``, the fast executor raises an error
+    instead of falling back to dense execution. The lists of a batch may have different lengths. If they
+    do, the value of a selector is a list of arrays.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")

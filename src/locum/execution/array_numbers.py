@@ -122,7 +122,7 @@ def _can_occur(key: Any, bits: int | None) -> bool:
     if isinstance(key, str) or key != key:
         return False
     if bits is None:
-        return bool(abs(key) < 2**63 and int(key) == key)
+        return bool(-(2**63) <= key < 2**63 and int(key) == key)
     return isinstance(key, float) or not key % 2 ** max(0, int(key).bit_length() - bits)
 
 
