@@ -300,9 +300,9 @@ def cast(values: Any, kind: type, root: Node) -> Any:
     """Convert the values of an s-op, in a list, an array or a tensor, to values of one type.
 
     Strings remain strings. An integer that a float would round raises :class:`ExecutionError`. In a
-    list or a NumPy array, so does the conversion to integers of a float that is not an exact integer.
-    Converted to integers, a tensor of floats is rounded. If it contains NaN or absolute values above
-    2⁵³, it is returned unchanged instead.
+    list or a NumPy array, so does the conversion to integers of a float that is not an integer or is
+    2⁵³ or more in absolute value. Converted to integers, a tensor of floats is rounded. If it contains
+    NaN or absolute values above 2⁵³, it is returned unchanged instead.
 
     >>> from locum.graph import build
     >>> cast([0, 1, 1.5], float, build("indices"))
