@@ -36,6 +36,8 @@ from locum import (
     tanh,
     tokens,
     tokens_bool,
+    tokens_float,
+    tokens_int,
     where,
 )
 from locum.errors import CompileError, ExecutionError
@@ -406,6 +408,16 @@ def test_integers_beyond_the_floats_are_moved_as_they_are(large: int) -> None:
         else:
             with pytest.raises(ExecutionError, match="a float would round"):
                 model([large, 0.5])
+
+
+def test_large_integers_from_casts_are_moved_as_they_are() -> None:
+    texts = [str(2**53 + 1), str(2**53 + 3)]
+    model = compiler.compile(tokens_int, length=2, vocabulary=texts, feed_forward="exact")
+    assert model(texts) == tokens_int(texts) == [2**53 + 1, 2**53 + 3]
+    with pytest.raises(CompileError, match="represents exactly"):  # both would be 2⁵³
+        compiler.compile(tokens_int, length=2, vocabulary=[str(2**53), str(2**53 + 1)])
+    model = compiler.compile(tokens_float, length=2, vocabulary=[2**53 + 1, 3])
+    assert model([2**53 + 1, 3]) == tokens_float([2**53 + 1, 3]) == [2.0**53, 3.0]
 
 
 def test_booleans_among_large_integers_become_integers() -> None:

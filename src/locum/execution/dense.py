@@ -4,8 +4,8 @@ A selector is a boolean matrix [query, key]. ``aggregate`` computes a mean for e
 A family is expanded head by head. This executor is deliberately simple, since it is the specification
 against which other executors, rewrites and compiled networks are tested.
 
-Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so a
-division by zero in the branch that is not chosen is also an error. Sequences that mix strings with
+Dense execution is as strict as RASP. Both branches of ``if_else`` are computed at every position, so an
+error in the branch that is not chosen is also raised. Sequences that mix strings with
 numbers, means of strings, and order comparisons of a string with a number are errors. An
 :class:`~locum.errors.ExecutionError` names the s-op or the selector and, if it is known, the position.
 

@@ -106,7 +106,7 @@ def apply(
     policy: Policy,
     attributes: Mapping[str, Any] | None = None,
 ) -> Array:
-    """Compute an operation at every element of ``inputs``, which are arrays of one type or scalars.
+    """Compute an operation at every element of ``inputs``, which are arrays or scalars.
 
     ``policy`` handles the elements at which the operation is undefined. ``attributes`` contains the
     attributes of the operation.

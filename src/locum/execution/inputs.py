@@ -83,7 +83,7 @@ class Inputs:
 def _array(values: Any) -> Any:
     """Return values as an array that represents every integer exactly (with dtype object if necessary).
 
-    NumPy rounds integers in lists that also contain floats, and in some lists with integers from 2⁶³.
+    NumPy may round integers in lists that also contain floats, and in lists with integers from 2⁶³.
     """
     objects = isinstance(values, np.ndarray) and values.dtype == object
     array = np.asarray(values.tolist() if objects else values)

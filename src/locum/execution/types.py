@@ -20,6 +20,7 @@ joined with a ``float`` is a ``float``, as in NumPy.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import permutations, product
@@ -30,10 +31,12 @@ import numpy as np
 
 from locum.errors import ExecutionError
 from locum.execution.arrays import floating, is_floating, is_tensor, largest
+from locum.execution.domains.floats import FloatDomain
 from locum.execution.elementwise import MEANINGS
 from locum.graph import Node, abbreviate, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT, short
 
+_FLOATS = FloatDomain()
 #: The types that a value may have at some position.
 Types: TypeAlias = frozenset[type]
 
@@ -222,8 +225,10 @@ def largest_token(tokens: Any) -> int:
 
 
 def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
-    """Return the atoms that may be returned unchanged: constants, defaults, values of tables and
-    tokens.
+    """Return the atoms that may be returned unchanged: constants, defaults, values of tables, and
+    tokens after their casts.
+
+    Tokens that cannot be cast are omitted.
 
     >>> from locum.graph import build
     >>> moved_atoms(build("aggregate", build("select", *[build("indices")] * 2, predicate="<"),
@@ -238,8 +243,17 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
             case "lookup":
                 moved += [value for _, value in node.table]
             case "tokens":
-                moved += tokens
+                moved += _cast_tokens(node.cast, tokens)
     return moved
+
+
+def _cast_tokens(how: str, tokens: Iterable[object]) -> list[object]:
+    """Cast tokens as ``tokens_<how>`` does; omit tokens that cannot be cast."""
+    found: list[object] = []
+    for token in tokens:
+        with contextlib.suppress(ArithmeticError, TypeError, ValueError):
+            found.append(_FLOATS.token(token, how))
+    return found
 
 
 def only_moves(root: Node) -> bool:
@@ -300,9 +314,9 @@ def cast(values: Any, kind: type, root: Node) -> Any:
     """Convert the values of an s-op, in a list, an array or a tensor, to values of one type.
 
     Strings remain strings. An integer that a float would round raises :class:`ExecutionError`. In a
-    list or a NumPy array, so does the conversion to integers of a float that is not an exact integer.
-    Converted to integers, a tensor of floats is rounded. If it contains NaN or absolute values above
-    2⁵³, it is returned unchanged instead.
+    list or a NumPy array, so does the conversion to integers of a float that is not an integer or is
+    2⁵³ or more in absolute value. Converted to integers, a tensor of floats is rounded. If it contains
+    NaN or absolute values above 2⁵³, it is returned unchanged instead.
 
     >>> from locum.graph import build
     >>> cast([0, 1, 1.5], float, build("indices"))

@@ -6,12 +6,12 @@ symbolically or certifies bounds with balls.
 For every elementwise operation, ``meanings`` contains a function of scalars, or ``refusals`` contains
 the reason why the operation is not supported. A domain also converts tokens and constants, computes
 means and decides which sequences are valid. This module implements ``select``, ``best`` and
-``aggregate`` by their definitions. A domain may override them with faster implementations that return
-the same result. ``floats.py`` overrides these methods, and a test compares the two implementations.
+``aggregate`` by their definitions. A domain may override them. For example, ``floats.py`` contains
+faster implementations that return the same result, and a test compares the two implementations.
 
 If the result is undefined, functions of scalars raise ``ArithmeticError``, ``TypeError`` or
-``ValueError`` with a readable message. The executor adds the s-op and the position. The IEEE domain
-returns infinities and NaN instead where IEEE 754 defines them.
+``ValueError``. The executor adds the s-op and the position. The IEEE domain returns infinities and NaN
+instead where IEEE 754 defines them, and the symbolic domain records the undefined operation.
 """
 
 from __future__ import annotations

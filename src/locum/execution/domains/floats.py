@@ -4,9 +4,9 @@ As in Weiss's implementation, integers are unbounded, ``/`` returns floats, and 
 even. An order comparison of a string with a number raises an error. Strings, products of integers, and
 powers that would be too large also raise an error.
 
-``select``, ``best`` and ``aggregate`` use NumPy if the result is identical. This is the case for
-numbers that NumPy represents exactly, and for strings, which are replaced by their ranks. Sums are
-computed from left to right.
+``select``, ``best`` and ``aggregate`` use NumPy if the result is identical. This is usually the
+case for numbers that NumPy represents exactly, and for strings, which are replaced by their ranks. Sums
+are computed from left to right.
 """
 
 from __future__ import annotations
@@ -308,7 +308,8 @@ def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     """Return values, or the ranks of strings, as an int64 or float64 array that compares identically.
 
-    The result is None for values of other types, and if an integer is too large.
+    The result is None for values of other types, for mixtures of strings and numbers, and if an integer
+    is too large.
     """
     types = set(map(type, values))
     if types == {str}:

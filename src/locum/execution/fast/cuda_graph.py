@@ -36,9 +36,9 @@ class GraphRunner:
     """A function of tensors of fixed shapes that is recorded as a CUDA graph after two ordinary runs.
 
     The function is not recorded if it synchronises with the GPU, or if too many bytes would be copied
-    in each run. Results of a graph are copies, so the next run
-    does not change them. The graph reads operands in place if their address has been the same in all
-    runs, such as parameters. All other operands are first copied to the memory that the graph reads.
+    in each run. Results of a graph are copies, so the next run does not change them. The graph reads
+    operands in place if their address has been the same in all runs, such as parameters. All other
+    operands are first copied to the memory that the graph reads.
     """
 
     def __init__(self, function: Callable[[Tensors], Tensors]) -> None:

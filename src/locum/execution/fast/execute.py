@@ -214,9 +214,9 @@ def evaluate_parts(
 def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) -> Plan | None:
     """Return a plan that runs an s-op on arrays of floats such as ``parts``, or None if there is none.
 
-    The result is also None if the plan may compute integers beyond 2⁵³. If the structured tier runs a
-    part of a plan for more than 4,096 tokens, a :class:`FallbackWarning` is emitted once. If the plan
-    raises :class:`ExecutionError`, or returns a NumPy array that is not finite, call
+    The result is also None if the plan may compute integers beyond 2⁵³. If the structured tier runs
+    s-ops of a plan for more than 4,096 tokens, a :class:`FallbackWarning` is emitted once for each of
+    them. If the plan raises :class:`ExecutionError`, or returns a NumPy array that is not finite, call
     :func:`evaluate_parts`.
     """
     if _facts(root, frozenset([float]), length).unplanned is not None:

@@ -71,8 +71,8 @@ def evaluate(
     that compute integers and floats in one array of floats.
 
     Static numbers, which depend only on positions and heads, are computed and compared in float64, even
-    if ``dtype`` has a lower precision. In operations with tokens that are floats, static floats are
-    rounded to ``dtype``.
+    if ``dtype`` has a lower precision. In operations with values that depend on tokens, static floats
+    are rounded to ``dtype``.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError(

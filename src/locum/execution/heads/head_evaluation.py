@@ -1,7 +1,7 @@
 """Run the heads of a program for the needed rows against all keys, and report statistics.
 
-``support.py`` determines the needed rows. Values are computed in the order of the graph, each once, and
-are freed after their last use. Elementwise operations use broadcasting over heads and positions. The
+``support.py`` determines the needed rows. Values are computed in the order of the graph and are
+freed after their last use. Elementwise operations use broadcasting over heads and positions. The
 rows of all members of a family are run together, unless the members have different keys.
 """
 

@@ -2,7 +2,7 @@
 
 Integers are int64, and an integer that may have more than 62 bits raises an error. Mixtures of integers
 and floats become floats. An operation that is undefined at a position raises :class:`ElementError` with
-this position. Examples are a division by zero, a logarithm of 0 and an overflow. In IEEE 754
+this position. Examples are a division by zero, a logarithm of 0 and ``exp(1000.0)``. In IEEE 754
 arithmetic, such an operation on floats returns an infinity or NaN instead.
 """
 
@@ -160,7 +160,8 @@ def means(
 
     A row without selected keys receives ``default``, and a row with one key receives its value.
     ``divided`` is a function of a number that returns the sums of the values divided by this number.
-    This function is called if a sum is not finite, since the mean may still be finite.
+    If a row has several keys and a mean is not finite, this function is called, since only the sum may
+    have overflowed.
     """
     xp = arrays.xp
     if arrays.any(counts > 1):

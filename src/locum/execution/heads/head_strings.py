@@ -2,7 +2,7 @@
 
 Elementwise operations apply the functions of dense execution to one value at a time. A head compares
 strings by rank, and moves the indices of strings in the list of all selectable values. Tensors cannot
-contain strings, so an operation with strings raises an error if the input is a tensor.
+contain strings, so strings that depend on tokens raise an error if the input is a tensor.
 
 >>> keys, queries = comparable("<", np.array(["b", "a"], object), np.array(["b"], object))
 >>> keys.tolist(), queries.tolist()

@@ -3,8 +3,8 @@
 In the paper's matrix product, a head selects keys only for the single query l·c + m. The other rows of
 the head are empty and have the value 0. In the program, this is visible as a comparison that does not
 depend on the key, or as a condition ``where(…, x, 0)``. If one side of a comparison depends only on the
-head and the other side only on the position, the comparison is solved by sorting. The heads are then
-not tested at every position.
+head and the other side only on the position, the comparison can often be solved by sorting. The heads
+are then not tested at every position.
 """
 
 from __future__ import annotations
@@ -336,10 +336,10 @@ class PointDemand:
 
 
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
-    """Return a mask that is False for rows in which static comparisons exclude all keys.
+    """Return a mask that is False for rows in which comparisons are known to exclude all keys, or None.
 
-    It is also False for padding. The mask can be broadcast to the shape of ``points``. The result is
-    None if no row is known to be excluded.
+    These comparisons are static and do not depend on the key. The mask is also False for padding, and
+    can be broadcast to the shape of ``points``. If the result is None, no row is known to be excluded.
     """
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:

@@ -1,8 +1,8 @@
 """Implement the steps of a plan on arrays: in NumPy, and in torch on the device of the tensors.
 
 A backend converts a step to a function of the arrays of its inputs. Before steps are fused, they are
-the same for both libraries. If a library has a fused operation, such as scaled dot-product attention,
-its backend uses it.
+the same for both libraries. The backend for torch uses torch's fused operations, such as scaled
+dot-product attention.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fuse groups of steps for which array libraries have one faster operation.
 
 - The exponential of x − max x, divided by its sum along the last axis, is a *softmax*.
-- Two products of matrices with a large softmax between them are *attention*. If a condition replaces
-  some scores by very large negative numbers, or if numbers are added to them, attention has a mask.
+- Two products of matrices with a softmax of enough scores between them are *attention*. If a condition
+  replaces some scores by very large negative numbers, or if numbers are added to them, attention has a
+  mask.
 - A product of matrices plus a bias row is a *biased_product*.
 - y/2 · (1 + erf(y/√2)) is a *gelu*.
 - (x − mean) / √(variance + ε) along the last axis is a *layer_norm*, which may include a gain and a
@@ -171,10 +172,10 @@ def _is_causal(mask: Step, scores: Shape) -> bool:
 def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]]:
     """Return the scores before a mask, and the mask in a tuple that is empty if there is no mask.
 
-    The mask is boolean, or consists of numbers that are added. A mask computed from tokens is a choice
-    between scores and a number. A mask computed only from positions is represented differently: scores
-    where it is true and 0 elsewhere, minus a constant. For a row without visible keys, fused attention
-    returns NaN or 0, while three steps may return the mean.
+    The mask is boolean, or consists of numbers that are added. A boolean mask computed from tokens is a
+    choice between scores and a number. A boolean mask computed only from positions is represented
+    differently: scores where it is true and 0 elsewhere, minus a constant. For a row without visible
+    keys, fused attention returns NaN or 0, while three steps may return the mean.
     """
     if uses[scores] != 1:
         return scores, ()
@@ -326,7 +327,8 @@ def _is(step: Step, op: str) -> bool:
 def _along_last(step: Step, op: str, of: Step) -> bool:
     """Return whether ``step`` is ``of`` reduced along its last axis, with this axis restored as size 1.
 
-    If the axis is not restored, the result is broadcast along another axis.
+    If the axis were not restored, the result would be broadcast along another axis. A scalar is
+    broadcast correctly, so its axis need not be restored.
     """
     column = _as_column(step)
     if column is None:

@@ -2,13 +2,13 @@
 
 The rules recognise the computation. Between the steps of a pattern, there may be steps that only change
 the shape. If operands were converted from half precision and the result is rounded to it, the rounding
-becomes part of the kernel, which computes in float32 and rounds once. There are rules for
+becomes part of the kernel. There are rules for
 
-- softmax, also with 0 in rows that have no finite score;
+- softmax, also with 0 in rows in which all scores are −∞;
 - attention: softmax(scale · q kᵀ + mask) v, also with a causal mask and with grouped-query attention;
 - a product of matrices plus a bias, x W + b;
 - GELU, exact or approximated with tanh, and SiLU;
-- layer norm, with gain and bias;
+- layer norm, also with gain and bias;
 - rows of a table at indices from data;
 - arrays that are concatenated along an axis.
 """
@@ -193,7 +193,7 @@ def _transpose(matrices: Step, steps: Steps) -> Step:
 
 
 def _read_product(product: Step, batch: Shape, steps: Steps) -> tuple[Step, Step] | None:
-    """Return q and kᵀ of a product whose rows may have been permuted, or None for another step.
+    """Return q and kᵀ of a product whose rows may have been permuted, or None if there is no match.
 
     The rows of the returned q are in the order of the rows of the product.
     """
@@ -511,7 +511,7 @@ def _join(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 def _half_precision(step: Step, uses: Counter[Step], steps: Steps, types: StepTypes) -> Step | None:
     """Replace the operands of a kernel, or of an elementwise operation, by operands in half precision.
 
-    This is possible if the result is rounded to the type from which the operands were converted.
+    The result must be rounded to the type from which the operands were converted.
     """
     types.of(step)
     if step.op != "apply" or step.settings[0] not in ("float16", "bfloat16"):

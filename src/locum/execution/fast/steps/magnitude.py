@@ -135,7 +135,7 @@ def _constant(step: Step) -> Bound:
 def integer_bound(root: Node, tokens: Types, largest: float, length: int) -> Bound:
     """Return a bound on the integers of an s-op on ``length`` tokens of these types, or None.
 
-    ``largest`` bounds the absolute values of the tokens. The result is None for an s-op of floats.
+    ``largest`` bounds the absolute values of the tokens. The result is None if no integers are found.
     """
     bounds: dict[Node, Bound] = {}
     for node in postorder(root):

@@ -1,7 +1,7 @@
 """Compute elementwise arithmetic, comparisons, logic and finite tables on series.
 
 Truth values follow Python: 0, 0.0, False and the empty string are false. A string never equals a number
-and has no order with one. In a choice between values of two types, bools are converted to ints, and
+and has no order with one. If a choice returns values of two types, bools are converted to ints, and
 ints to floats. A choice that would mix strings with numbers raises :class:`Unstructured`.
 """
 

@@ -2,8 +2,8 @@
 
 A :class:`Box` selects key k for query q if three conditions hold. A mask of keys is true at k, and a
 mask of queries is true at q. For some columns, the code of k is in one of a few intervals that depend
-on q. A comparison of keys with queries is one box. ``==`` and order comparisons have one interval, and
-``!=`` has two intervals. A comparison with a constant is a mask.
+on q. A comparison of keys with queries is at most one box. ``==`` and order comparisons have one
+interval, and ``!=`` has two intervals. A comparison with a constant is a mask.
 
 A :class:`Structure` is a small set of disjoint boxes, so its sums and counts are sums over the boxes.
 Structures are closed under and, or, not:

@@ -255,8 +255,8 @@ class Lowering:
     def scattered(self, term: Term, sums: tuple[str, ...]) -> Term | None:
         """Return Σ (value if target = position else 0) as a sum that adds values at their targets.
 
-        The result is None if the term does not have this form, if the positions are not consecutive, or
-        if the target does not depend on ``sums``.
+        The result is None if the term does not have this form, for example if the positions are not
+        consecutive or if the target does not depend on ``sums``.
         """
         if term != Term(1, factors=term.factors) or len(term.factors) != 1:
             return None
