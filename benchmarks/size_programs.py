@@ -142,7 +142,7 @@ _WEISS: dict[str, tuple[str, str, str]] = {
 
 
 def weiss(checkout: Path) -> Iterator[Case]:
-    """Yield the s-ops of Weiss's example files, from a checkout of tech-srl/RASP."""
+    """Yield s-ops of Weiss's files in a checkout of tech-srl/RASP, and library programs in Locum."""
     for name, (file, expression, vocabulary) in _WEISS.items():
         program = _weiss_program(checkout / file, expression)
         yield Case("weiss", name, tuple(vocabulary), lambda _, program=program: program)  # type: ignore[misc]
