@@ -141,8 +141,8 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""Replace control and formatting characters in a line of JSON by JSON escapes such as ``\u009b``;
-    the result is still JSON.
+    r"""Replace control and formatting characters in a line from ``json.dumps`` by JSON escapes such as
+    ``\u009b``; the result is still JSON.
     """
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 

@@ -234,7 +234,7 @@ def _unknown(module: Any) -> str:
 
 def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
     """Raise an error if a part of a layer is not of an expected type, or if it has forward hooks or
-    replaced methods.
+    replaced methods that may change the result.
     """
     types = (expected,) if isinstance(expected, type) else tuple(expected)
     if not any(_is_of(part, kind) for kind in types):

@@ -36,6 +36,8 @@ _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """Return T(X), computed by a U of the same kind whose order is larger than or equal to the order of
     T.
+
+    Only softmax and linear attention without a mask or with a causal mask are supported.
     """
     order, original = U.order, X
     X = computable(matrix(X, "X"), "X")
@@ -92,7 +94,7 @@ def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | 
 def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
     """Return T(X)·Z/(Z + n − m), the result of the paper's padding of m rows to n rows.
 
-    Z are the denominators of T's softmax.
+    Z are the denominators of T's softmax. T must have no mask, no biases and no hard attention.
     """
     steps = T.steps(X)
     weights = np.exp(steps["scores"]).sum(axis=1, keepdims=True)

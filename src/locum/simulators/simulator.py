@@ -72,6 +72,8 @@ class Simulator:
     def to_dict(self) -> dict[str, Any]:
         """Return the order, the number of tokens, the layers and heads, and the hash of the program as
         a dictionary.
+
+        The order of a :class:`Stack` is "".
         """
         return {
             "order": str(getattr(self, "order", "")),
@@ -162,8 +164,8 @@ class Simulator:
         return error
 
     def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
-        """Return a plan with which the fast executor alone can run ``value`` on arrays like ``parts``,
-        or None if there is no such plan.
+        """Return a plan of the fast executor for ``value`` on arrays like ``parts``, or None if there
+        is no such plan.
         """
         first, node = parts[0], value.sop.node
         # Several steps may be views of one s-op, so the plan depends on the requested positions.

@@ -105,6 +105,8 @@ class UniversalSimulator(LayerSimulator):
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
         """Compute T(X) for a T whose order is at most as large as the order of this U (see
         ``hierarchy.py``).
+
+        Only softmax and linear attention without a mask or with a causal mask are supported.
         """
         self._require_one("embed")
         return embed(self, require_module(T, X), X, executor=executor)

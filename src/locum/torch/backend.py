@@ -201,8 +201,10 @@ def read_options(options: Mapping[str, Any] | None, mode: str | None) -> Setting
 
 
 def check_graph_break(graph: fx.GraphModule) -> None:
-    """Raise an error if Dynamo captured only a part of a function, since the other parts would run
+    """Raise an error if the graph ends at a graph break, since other parts of the function may run
     without U.
+
+    A graph break before the first operation is not detected.
     """
     reason = getattr(graph, "compile_subgraph_reason", None)
     if reason is not None and reason.graph_break:

@@ -142,7 +142,7 @@ def wrap(value: Integer, dtype: str) -> Integer:
 def scalar(value: Any, dtype: str) -> SOp:
     """Return a Python number as a constant s-op, converted to a dtype.
 
-    As in PyTorch, integers wrap around in dtypes of up to 32 bits.
+    Integers wrap around in dtypes of up to 32 bits.
     """
     if dtype == "bool":
         return constant(bool(value))

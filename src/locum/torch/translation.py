@@ -176,7 +176,7 @@ class Translation:
             self.conditions[violations.node] = problem + describe_origin(node)
 
     def read(self, node: fx.Node) -> Any:
-        """Return the tensor or the number of a graph node.
+        """Return the tensor, the tuple of tensors or the number of a graph node.
 
         A tensor on the host becomes tokens on first use.
         """

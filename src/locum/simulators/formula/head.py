@@ -207,7 +207,7 @@ def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | N
 
 
 def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return the steps of linear attention, (X W_Q)(Y W_K)ᵀ Y V.
+    """Return the steps of linear attention, φ(X W_Q) φ(Y W_K)ᵀ Y V with the feature map φ.
 
     With a feature map other than identity, the weights of each row are divided by their sum.
     """

@@ -24,9 +24,10 @@ from locum.simulators.formula.head import Of, Steps, Style, mask_of
 
 
 def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """Return the steps of σ(X A Xᵀ) X V, computed by three heads in successive layers.
+    """Return the steps of σ(X A Xᵀ) X V.
 
-    With the mask "rows", one more head reads the number of visible rows.
+    If T has one head, the output is computed by three heads in successive layers. With the mask "rows",
+    one more head reads the number of visible rows.
     """
     if order.kind != "softmax" or order.pooling != "softmax":
         raise GraphError("the width-1 recipe is for softmax attention (kind and pooling softmax)")

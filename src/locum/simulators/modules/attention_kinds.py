@@ -305,8 +305,8 @@ class Sumformer(AttentionModule):
         return {name: [value] for name, value in named.items()}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Return φ(X), its sum over the rows, the hidden units of ψ and the output by name, computed
-        with NumPy.
+        """Return the features φ, their sum over the rows, the hidden units of ψ and the output by name,
+        computed with NumPy.
         """
         x, y = self.checked(X, memory)
         if self.biased:
@@ -335,8 +335,8 @@ def _softmax_blocks(order: AttentionOrder, m: int) -> list[Block]:
 
 
 def _factored_blocks(order: AttentionOrder, m: int) -> list[Block]:
-    """Return the blocks of W_Q, W_K and V, each with the columns of all heads side by side, as in
-    trained models.
+    """Return the blocks of W_Q, W_K, V and their biases, each with the columns of all heads side by
+    side, as in trained models.
     """
     key, shared, blocks = order.d_keys or order.d, order.shared_heads, []
     for name, rows, columns, heads in (

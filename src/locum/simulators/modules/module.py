@@ -106,8 +106,8 @@ class Module(ABC):
 
     @abstractmethod
     def matrices(self) -> dict[str, list[Array]]:
-        """Return the matrices of the module by the name of their block; a block contains one matrix or
-        one per head.
+        """Return the matrices of the module by the names of their blocks; a block contains one matrix
+        or one per head.
         """
 
     @abstractmethod

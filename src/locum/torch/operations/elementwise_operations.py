@@ -85,7 +85,7 @@ def sub(out: Layout, a: Any, b: Any, alpha: Any = 1) -> Tensor:
 
 
 def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
-    """Convert ``a`` and ``b`` to the dtype of the result, and return a + alpha · b in this dtype."""
+    """Return a + alpha · b, where ``a`` and ``b`` are first converted to the dtype of the result."""
     if alpha == 1:
         return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
     if alpha == -1:

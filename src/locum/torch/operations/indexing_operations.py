@@ -199,7 +199,7 @@ def select_backward(out: Layout, grad: Tensor, sizes: Any, dim: int, index: int)
 def checked_index(index: SOp, size: int) -> SOp:
     """Convert a possibly negative index to an index from 0 to ``size`` − 1; other indices are clipped.
 
-    :func:`require_inside` adds the check that rejects indices outside the range.
+    :func:`require_inside` adds a check of the indices to the program.
     """
     from_front = where(index < 0, index + size, index)
     return minimum(maximum(from_front, 0), size - 1)
