@@ -196,3 +196,32 @@ def test_equidistant_integers_are_computed_in_float64() -> None:
     assert_same(lambda x: torch.linspace(0, 7, 50, dtype=torch.int64) + 0 * x, x)
     assert_same(lambda x: torch.linspace(x[0], -3, 50, dtype=torch.int64), x)
     assert_same(lambda x: torch.linspace(x[0], 2, 1) + x, x)
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64], ids=str)
+def test_indexing_does_not_round_large_integers(kind: torch.dtype) -> None:
+    x = torch.tensor([2**31 - 1, 7, 2**24 + 1], dtype=kind)
+    i = torch.tensor([2, 0])
+    assert_same(
+        lambda x, i: [
+            x[i], torch.gather(x, 0, i), torch.sort(x)[0], torch.topk(x, 2)[0],
+            torch.index_copy(x, 0, i, x[:2]), torch.diagonal_scatter(x.expand(3, 3), x),
+        ],
+        x,
+        i,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+def test_operands_of_products_are_rounded_to_half_precision(kind: torch.dtype) -> None:
+    x, y = torch.tensor([70000, 2049, 5]), torch.tensor([2.0, 1.5, 4.0], dtype=kind)
+    number = torch.tensor(70000)
+    assert_same(
+        lambda x, y, number: [
+            x * y, x / y, y / x, number * y, y * number, number / y, y / number, x / y[0],
+            torch.div(x, y, rounding_mode="floor"), torch.div(x, y, rounding_mode="trunc"),
+        ],
+        x,
+        y,
+        number,
+    )  # fmt: skip

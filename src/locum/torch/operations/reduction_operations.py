@@ -72,7 +72,7 @@ def moments(a: Tensor, dims: Sequence[int], correction: Any) -> tuple[Tensor, Te
     means = kept.rounded(total(kept, wide, dims).sop / count)
     whole = Layout.contiguous(a.shape, "float64")
     squares = elementwise(whole, lambda x, m: apply("float64", (x - m) * (x - m)), wide, means)
-    freedom = max(count - (1.0 if correction is None else float(correction)), 0.0)
+    freedom = max(count - (1.0 if correction is None else float(correction)), 0.0) if count else 0.0
     return means, kept.rounded(total(kept, squares, dims).sop / freedom)
 
 

@@ -221,7 +221,10 @@ class Backend:
         found = row[xp.where(known, places, 0)]
         if inside and self.arrays.is_int(where):
             return found
-        return xp.where(known & (places + start == where), found, default)
+        missing: Any = default
+        if self.arrays.is_int(found) and default.is_integer():
+            missing = int(default)  # torch would convert integers to float32 to combine them with a float
+        return xp.where(known & (places + start == where), found, missing)
 
     def scatter(self, shape: Shape, first: int, target: Array, values: Array) -> Array:
         """Sum the values that have the same index in ``target``.
