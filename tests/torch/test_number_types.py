@@ -225,3 +225,21 @@ def test_operands_of_products_are_rounded_to_half_precision(kind: torch.dtype) -
         y,
         number,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_large_intermediate_integers_raise(executor: str) -> None:
+    most = 2**31 - 1
+    x = torch.tensor([[most, most, 5], [3, most, 7]], dtype=torch.int32)
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x @ x.T,
+        lambda x: x @ x[0],
+        lambda x: torch.bmm(x[None], x.T[None]),
+        lambda x: torch.prod(x, dtype=torch.int32),
+        lambda x: torch.cumprod(x, 1, dtype=torch.int32),
+        lambda x: torch.add(x, x, alpha=most),
+    ]
+    for function in functions:
+        with pytest.raises(InputError, match="expected integers below 2⁵³ in magnitude"):
+            run(function, x, executor=executor)
+        torch.testing.assert_close(run(function, x % 9, executor=executor), [function(x % 9)])

@@ -92,7 +92,7 @@ def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
         return compute(out, lambda x, y: x + y, a, b, operand_dtype=out.dtype)
     if alpha == -1:
         return compute(out, lambda x, y: x - y, a, b, operand_dtype=out.dtype)
-    dtype = "float64" if is_float(out.dtype) else out.dtype  # as a fused multiply-add in float32
+    dtype = "float64" if is_float(out.dtype) else ""  # as a fused multiply-add in float32
     return compute(out, lambda x, y, z: x + z * y, a, b, alpha, dtype=dtype, operand_dtype=out.dtype)
 
 

@@ -222,8 +222,11 @@ class Backend:
         if inside and self.arrays.is_int(where):
             return found
         missing: Any = default
-        if self.arrays.is_int(found) and default.is_integer():
-            missing = int(default)  # torch would convert integers to float32 to combine them with a float
+        if self.arrays.is_int(found):  # with a number that is a float, torch would make them float32
+            if default.is_integer():
+                missing = int(default)
+            else:
+                found = self.arrays.to_float(found)
         return xp.where(known & (places + start == where), found, missing)
 
     def scatter(self, shape: Shape, first: int, target: Array, values: Array) -> Array:
