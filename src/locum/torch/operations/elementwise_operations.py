@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
+from locum.errors import GraphError
 from locum.rasp.handles import SOp, apply
 from locum.rasp.python import cos, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
@@ -361,6 +362,11 @@ def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     if is_float(a.dtype) and not is_float(b.dtype):
         return compute(out, _scale_by_power, a, b, dtype="float64")
     default = dtype_name(torch.get_default_dtype())
+    if not is_float(a.dtype) and not is_float(b.dtype) and out.dtype != default:
+        # PyTorch's fake tensors always have the dtype float32 for integers.
+        raise GraphError(
+            f"ldexp: integers are not supported with the default dtype {default}; try x * 2.0**y"
+        )
     powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
     return mul(out, a, compute(powers, exp2, b))
 
