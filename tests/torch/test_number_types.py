@@ -198,3 +198,72 @@ def test_equidistant_integers_are_computed_in_float64() -> None:
     assert_same(lambda x: torch.linspace(0, 7, 50, dtype=torch.int64) + 0 * x, x)
     assert_same(lambda x: torch.linspace(x[0], -3, 50, dtype=torch.int64), x)
     assert_same(lambda x: torch.linspace(x[0], 2, 1) + x, x)
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64], ids=str)
+def test_indexing_does_not_round_large_integers(kind: torch.dtype) -> None:
+    x = torch.tensor([2**31 - 1, 7, 2**24 + 1], dtype=kind)
+    i = torch.tensor([2, 0])
+    assert_same(
+        lambda x, i: [
+            x[i], torch.gather(x, 0, i), torch.sort(x)[0], torch.topk(x, 2)[0],
+            torch.index_copy(x, 0, i, x[:2]), torch.diagonal_scatter(x.expand(3, 3), x),
+        ],
+        x,
+        i,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+def test_operands_of_products_are_rounded_to_half_precision(kind: torch.dtype) -> None:
+    x, y = torch.tensor([70000, 2049, 5]), torch.tensor([2.0, 1.5, 4.0], dtype=kind)
+    number = torch.tensor(70000)
+    assert_same(
+        lambda x, y, number: [
+            x * y, x / y, y / x, number * y, y * number, number / y, y / number, x / y[0],
+            torch.div(x, y, rounding_mode="floor"), torch.div(x, y, rounding_mode="trunc"),
+        ],
+        x,
+        y,
+        number,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_large_intermediate_integers_raise(executor: str) -> None:
+    most = 2**31 - 1
+    x = torch.tensor([[most, most, 5], [3, most, 7]], dtype=torch.int32)
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x @ x.T,
+        lambda x: x @ x[0],
+        lambda x: torch.bmm(x[None], x.T[None]),
+        lambda x: torch.prod(x, dtype=torch.int32),
+        lambda x: torch.cumprod(x, 1, dtype=torch.int32),
+        lambda x: torch.add(x, x, alpha=most),
+    ]
+    for function in functions:
+        with pytest.raises(InputError, match="expected integers below 2⁵³ in magnitude"):
+            run(function, x, executor=executor)
+        torch.testing.assert_close(run(function, x % 9, executor=executor), [function(x % 9)])
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.float32], ids=str)
+def test_powers_with_equidistant_exponents(kind: torch.dtype) -> None:
+    ranges = ((1.5, -2, 1), (0.5, 2.7, 4), (-1, 2.9, 6), (1, 2, 0))
+    functions = [
+        lambda x, a=start, b=end, n=steps: torch.logspace(a, b, n, dtype=kind) + x
+        for start, end, steps in ranges
+    ]
+    x = torch.zeros(1, dtype=kind)
+    found = run(lambda x: [function(x) for function in functions], x)
+    torch.testing.assert_close(found, [function(x) for function in functions])
+
+
+def test_ldexp_of_integers_raises_with_another_default_dtype() -> None:
+    x = torch.tensor([5, -3])
+    try:
+        torch.set_default_dtype(torch.float64)
+        with pytest.raises(LocumError, match=r"ldexp: integers are not supported .* float64"):
+            run(torch.ldexp, x, x)
+    finally:
+        torch.set_default_dtype(torch.float32)

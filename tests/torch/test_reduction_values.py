@@ -103,6 +103,12 @@ def test_corrections_of_variances() -> None:
         for c in (0, 1, 3, 4, 0.5)
     ]
     check(functions, [ROWS], "fast")
+    empty = [
+        lambda x, f=f, c=c: f(x[:0], 0, correction=c)
+        for f in (torch.var_mean, torch.std_mean)
+        for c in (-1, 0, 1)
+    ]
+    check(empty, [ROWS], "fast")
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm"])

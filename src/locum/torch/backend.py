@@ -140,6 +140,14 @@ _LINSPACE = (
 )
 
 
+_LOGSPACE = (
+    ops.aten.logspace.default,
+    ops.aten.logspace.Tensor_Tensor,
+    ops.aten.logspace.Tensor_Scalar,
+    ops.aten.logspace.Scalar_Tensor,
+)
+
+
 #: Functions that PyTorch 2.13 decomposes to wrong operations. For ``multilabel_margin_loss``, only
 #: eager execution ignores the labels after the first -1.
 WRONG_DECOMPOSITIONS = frozenset({multilabel_margin_loss})
@@ -259,6 +267,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """
     chosen = dict(_decompositions_of_aten()) | FUSED_LAYERS
     chosen.update(dict.fromkeys(_LINSPACE, linspace))
+    chosen.update(dict.fromkeys(_LOGSPACE, logspace))
     # Dynamo creates this operation from methods such as addcmul_, and registers it on first use.
     if hasattr(ops.prims, "fma"):
         chosen[ops.prims.fma.default] = multiply_add
@@ -300,6 +309,28 @@ def linspace(
     step = (last - first) / max(steps - 1, 1)
     rest = last - step * (steps - 1 - place)
     return where(place < max(steps // 2, 1), first + step * place, rest).to(dtype)
+
+
+def logspace(
+    start: Tensor | float,
+    end: Tensor | float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    **_: Any,
+) -> Tensor:
+    """Return ``steps`` powers of ``base`` with equidistant exponents from ``start`` to ``end``.
+
+    For an integer ``dtype``, eager execution rounds ``start`` and ``end`` towards 0 if ``steps`` is at
+    least 2. A single power is computed with the exponent ``start``.
+    """
+    dtype = get_default_dtype() if dtype is None else dtype
+    if not dtype.is_floating_point and steps != 1:
+        start, end = (n.to(dtype) if isinstance(n, Tensor) else int(n) for n in (start, end))
+    exponents = linspace(start, end, steps, dtype=float64, device=device)
+    return (base**exponents).to(dtype)
 
 
 def multiply_add(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:

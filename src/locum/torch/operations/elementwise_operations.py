@@ -16,10 +16,13 @@ from typing import Any
 import torch
 
 from locum.constructions.tensor import Layout, Tensor, reduce_sum
+from locum.errors import GraphError
 from locum.rasp.handles import SOp, apply
 from locum.rasp.python import cos, erf, exp, log, sin, sqrt, tanh, where
 from locum.torch.numbers import (
+    HALF,
     INTEGERS,
+    cast,
     common_type,
     compute,
     computing_type,
@@ -97,21 +100,35 @@ def _sum(out: Layout, a: Any, b: Any, alpha: Any) -> Tensor:
 @operation("elementwise", "mul.Tensor", "mul.Scalar")
 def mul(out: Layout, a: Any, b: Any) -> Tensor:
     """Return a · b, or the logical AND of ``a`` and ``b`` for booleans."""
-    return compute(out, (lambda x, y: x & y) if out.dtype == "bool" else (lambda x, y: x * y), a, b)
+    if out.dtype == "bool":
+        return compute(out, lambda x, y: x & y, a, b)
+    return compute(out, lambda x, y: x * y, *_factors(out, a, b))
 
 
-@formula("div.Tensor", "div.Scalar")
-def div(x: SOp, y: SOp) -> SOp:
-    """Return x / y."""
-    return x / y
+def _factors(out: Layout, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the operands of a product or quotient, cast to the dtype of a half-precision result.
+
+    As in PyTorch on a CPU, a second operand without dimensions is not cast.
+    """
+    if out.dtype not in HALF:
+        return a, b
+    first = cast(a, out.dtype) if isinstance(a, Tensor) else a
+    return first, cast(b, out.dtype) if isinstance(b, Tensor) and b.shape else b
+
+
+@operation("elementwise", "div.Tensor", "div.Scalar")
+def div(out: Layout, a: Any, b: Any) -> Tensor:
+    """Return a / b."""
+    return compute(out, lambda x, y: x / y, *_factors(out, a, b))
 
 
 @operation("elementwise", "div.Tensor_mode", "div.Scalar_mode")
 def div_mode(out: Layout, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return a / b, rounded down, rounded towards 0 or not rounded, as ``rounding_mode`` specifies."""
     if rounding_mode is None:
-        return compute(out, div, a, b)
+        return div(out, a, b)
     require_divisor(out, b)
+    a, b = _factors(out, a, b)
     if rounding_mode == "floor":
         return compute(out, lambda x, y: x // y, a, b)
     if is_float(out.dtype):
@@ -345,8 +362,13 @@ def ldexp(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     if is_float(a.dtype) and not is_float(b.dtype):
         return compute(out, _scale_by_power, a, b, dtype="float64")
     default = dtype_name(torch.get_default_dtype())
+    if not is_float(a.dtype) and not is_float(b.dtype) and out.dtype != default:
+        # PyTorch's fake tensors always have the dtype float32 for integers.
+        raise GraphError(
+            f"ldexp: integers are not supported with the default dtype {default}; try x * 2.0**y"
+        )
     powers = Layout.contiguous(b.shape, b.dtype if is_float(b.dtype) else default)
-    return compute(out, lambda x, y: x * y, a, compute(powers, exp2, b))
+    return mul(out, a, compute(powers, exp2, b))
 
 
 def _scale_by_power(x: SOp, y: SOp) -> SOp:

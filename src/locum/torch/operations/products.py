@@ -12,7 +12,14 @@ from typing import Any
 from locum.constructions.tensor import Index, Layout, Tensor, contract, matmul, reduce_sum, sum_along
 from locum.rasp.handles import SOp
 from locum.rasp.python import constant, family, sum_over, where
-from locum.torch.numbers import cast, compute, computing_type, require, rounded
+from locum.torch.numbers import (
+    cast,
+    compute,
+    computing_type,
+    require,
+    require_exact,
+    rounded,
+)
 from locum.torch.operations.indexing_operations import raise_unsupported
 from locum.torch.table import operation
 
@@ -23,6 +30,7 @@ def product(out: Layout, a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     if a.dtype != out.dtype:
         a, b = cast(a, out.dtype), cast(b, out.dtype)
     total = matmul(out, a, b).sop
+    require_exact_products(out, total)
     if a.shape[-1] == 1:  # PyTorch adds products to +0, so −0 becomes +0
         total = total + 0.0
     return out.result(rounded(total, out.dtype))
@@ -49,7 +57,17 @@ def addbmm(out: Layout, c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha
 @operation("products", "dot", "mv")
 def vector_product(out: Layout, a: Tensor, b: Tensor) -> Tensor:
     """Return the product of a matrix and a vector, or the dot product of two vectors."""
-    return out.result(rounded(_column(out.dtype, a, b).sop, out.dtype))
+    total = _column(out.dtype, a, b).sop
+    require_exact_products(out, total)
+    return out.result(rounded(total, out.dtype))
+
+
+def require_exact_products(out: Layout, total: SOp) -> None:
+    """Require that sums of products of 32-bit integers are below 2⁵³ in magnitude, since larger sums
+    are rounded. Results of 64 bits are always tested, and narrower integers have smaller products.
+    """
+    if out.dtype == "int32":
+        require_exact(out, total)
 
 
 @operation("products", "addmv")

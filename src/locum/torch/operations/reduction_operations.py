@@ -21,7 +21,7 @@ from locum.constructions.tensor_reductions import (
 from locum.errors import InputError
 from locum.rasp.handles import SOp, apply
 from locum.rasp.python import constant, family, floor, indices, minimum, sqrt, sum_over, where
-from locum.torch.numbers import cast, computing_type, is_float, require, rounded
+from locum.torch.numbers import cast, computing_type, is_float, require, require_exact, rounded
 from locum.torch.table import operation
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def moments(a: Tensor, dims: Sequence[int], correction: Any) -> tuple[Tensor, Te
     means = kept.rounded(total(kept, wide, dims).sop / count)
     whole = Layout.contiguous(a.shape, "float64")
     squares = elementwise(whole, lambda x, m: apply("float64", (x - m) * (x - m)), wide, means)
-    freedom = max(count - (1.0 if correction is None else float(correction)), 0.0)
+    freedom = max(count - (1.0 if correction is None else float(correction)), 0.0) if count else 0.0
     return means, kept.rounded(total(kept, squares, dims).sop / freedom)
 
 
@@ -260,7 +260,9 @@ def _some(
 @operation("reductions", "prod", "prod.dim_int")
 def prod(out: Layout, a: Tensor, dim: Any = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of the entries along a dimension, or of all entries."""
-    return out.result(rounded(multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop, out.dtype))
+    product = multiply_along(out, _whole(a, out.dtype), chosen(a, dim)).sop
+    _require_exact(out, product)
+    return out.result(rounded(product, out.dtype))
 
 
 @operation("reductions", "cumsum")
@@ -280,7 +282,17 @@ def cumprod(out: Layout, a: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def _running(out: Layout, a: Tensor, dim: int, combine: Callable[[SOp, SOp], SOp]) -> Tensor:
-    return out.result(rounded(running(out, a, dim % max(len(a.shape), 1), combine).sop, out.dtype))
+    value = running(out, a, dim % max(len(a.shape), 1), combine).sop
+    _require_exact(out, value)
+    return out.result(rounded(value, out.dtype))
+
+
+def _require_exact(out: Layout, value: SOp) -> None:
+    """Require that integers are below 2⁵³ in magnitude before they wrap around. Results of 64 bits do
+    not wrap around, and are always tested.
+    """
+    if not is_float(out.dtype) and out.dtype != "bool" and not out.dtype.endswith("64"):
+        require_exact(out, value)
 
 
 def _whole(a: Tensor, dtype: str) -> Tensor:

@@ -221,7 +221,13 @@ class Backend:
         found = row[xp.where(known, places, 0)]
         if inside and self.arrays.is_int(where):
             return found
-        return xp.where(known & (places + start == where), found, default)
+        missing: Any = default
+        if self.arrays.is_int(found):  # with a number that is a float, torch would make them float32
+            if default.is_integer():
+                missing = int(default)
+            else:
+                found = self.arrays.to_float(found)
+        return xp.where(known & (places + start == where), found, missing)
 
     def scatter(self, shape: Shape, first: int, target: Array, values: Array) -> Array:
         """Sum the values that have the same index in ``target``.
