@@ -357,3 +357,18 @@ def test_products_beyond_the_range_of_floats_with_gated_units() -> None:
     program = aggregate(select(indices, indices, "<"), tokens) * tokens
     network = compile(program, length=1, vocabulary=[1e300, 1.0], feed_forward="glu")
     assert network([1.0]) == program([1.0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_whose_steps_floats_round(kind: str) -> None:
+    """The difference 2⁶³ − 2 of two products is not a float, so steps of a table would lose the 2."""
+    try:
+        network = compile(
+            tokens * length, length=3, vocabulary=[2**62, 1], feed_forward=kind, dtype="float32"
+        )
+    except CompileError:
+        return
+    for inputs in ([1, 1], [2**62, 1], [1]):
+        assert (
+            np.abs(np.subtract(network(inputs), (tokens * length)(inputs))).max() <= network.error_bound
+        )
