@@ -224,3 +224,14 @@ def test_models_of_the_last_version_are_checked_by_their_program(tmp_path: Path)
     assert read([1, 1]) == [3.0, 3.0]
     with pytest.raises(ExecutionError, match="division by zero"):
         read([0, 0])
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "exact"])
+@pytest.mark.parametrize("program", [log(indices), indices / (indices - 1), 1 / (length - 2)])
+def test_undefined_tables_with_real_tokens(program: SOp, kind: str) -> None:
+    for root in (program + indices, program + tokens, locum.exp(tokens) / (indices - 1)):
+        network = locum.compile(
+            root, length=3, numeric=True, ranges=(0, 2), feed_forward=kind, fold=False
+        )
+        with pytest.raises(ExecutionError):
+            network([1.0, 2.0])

@@ -327,3 +327,48 @@ def test_numbers_that_units_do_not_touch_need_no_range(kind: str, attention: str
     assert model(inputs) == there_and_back(inputs)
     with pytest.raises(CompileError, match=r"try ranges=\(low, high\)"):
         compile(abs(tokens), length=4, numeric=True, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "program",
+    [
+        indices**tokens,  # 0 ** 1 is 0, although log(0) has no value
+        (indices - 1) ** tokens,
+        (indices - 1) ** 65,
+        indices**1.5 + tokens,
+        exp(indices) / (2 * tokens - 3),  # the divisor may be negative
+    ],
+    ids=lambda program: abbreviate(program.node),
+)
+def test_powers_and_quotients_of_numbers_that_may_not_be_positive(program: SOp, kind: str) -> None:
+    for prefer in (None, "small"):
+        try:
+            network = compile(
+                program, length=3, vocabulary=[1, 2], feed_forward=kind, prefer=prefer, fold=False
+            )
+        except CompileError:
+            continue
+        for inputs in ([1, 1, 2], [2, 1, 2], [2, 2]):
+            np.testing.assert_allclose(network(inputs), program(inputs), rtol=1e-9, atol=1e-3)
+
+
+def test_products_beyond_the_range_of_floats_with_gated_units() -> None:
+    program = aggregate(select(indices, indices, "<"), tokens) * tokens
+    network = compile(program, length=1, vocabulary=[1e300, 1.0], feed_forward="glu")
+    assert network([1.0]) == program([1.0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_whose_steps_floats_round(kind: str) -> None:
+    """The difference 2⁶³ − 2 of two products is not a float, so steps of a table would lose the 2."""
+    try:
+        network = compile(
+            tokens * length, length=3, vocabulary=[2**62, 1], feed_forward=kind, dtype="float32"
+        )
+    except CompileError:
+        return
+    for inputs in ([1, 1], [2**62, 1], [1]):
+        assert (
+            np.abs(np.subtract(network(inputs), (tokens * length)(inputs))).max() <= network.error_bound
+        )

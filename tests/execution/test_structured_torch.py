@@ -166,3 +166,13 @@ def test_tensors_that_are_no_tokens() -> None:
     for tensor in (torch.zeros(2, 2), torch.zeros(0), torch.zeros(2, dtype=torch.complex64)):
         with pytest.raises(Unstructured):
             structured.evaluate(tokens.node, tensor)
+
+
+def test_constants_beyond_the_range_of_a_narrow_type_are_infinite() -> None:
+    program = aggregate(select(tokens, tokens, "<"), tokens, -1e300)
+    expected = [-np.inf, 1.0, 1.5]
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for executor in ("auto", "fast"):
+            result = program(torch.tensor([1, 2, 3], dtype=dtype), executor=executor)
+            assert result.dtype is dtype
+            assert result.tolist() == expected

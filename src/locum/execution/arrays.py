@@ -305,7 +305,12 @@ class Arrays:
         return self.uniform(array) and int(array[0]) == value
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
-        """Return an array that contains ``value`` everywhere, by default as int64."""
+        """Return an array that contains ``value`` everywhere, by default as int64.
+
+        Floats beyond the range of a narrow dtype become infinite.
+        """
+        if self.on_torch and isinstance(value, float) and dtype is not None and dtype.is_floating_point:
+            value = self.xp.asarray(value, dtype=self.xp.float64).to(dtype).item()
         return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
 
     def put(self, array: np.ndarray[Any, Any], as_given: bool = False) -> Array:

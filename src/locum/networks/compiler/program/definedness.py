@@ -43,9 +43,9 @@ def undefined(
 
     ``written_out`` is the program without families, and ``selectors`` are facts about it. ``computed``
     are the s-ops that the network computes. With real-valued tokens, most elementwise s-ops that the
-    network computes are omitted. If such an s-op may be undefined on the range of its inputs, the
-    program does not compile to hidden units. Symbolic feed-forwards raise an error when the network
-    runs on an input for which the s-op is undefined.
+    network computes from tokens are omitted. If such an s-op may be undefined on the range of its
+    inputs, the program does not compile to hidden units. Symbolic feed-forwards raise an error when the
+    network runs on an input for which the s-op is undefined.
 
     >>> from locum import select, selector_width, tokens
     >>> from locum.networks.compiler.target import Target
@@ -66,7 +66,12 @@ def undefined(
     for node in postorder(written_out):
         check_time(node)
         is_computed = numeric and node in computed and OPERATIONS[node.op].elementwise
-        served = is_computed and node.op != "lookup" and not _mixed(definedness.types_at(node))
+        served = (
+            is_computed
+            and node.op != "lookup"
+            and not _mixed(definedness.types_at(node))
+            and not definedness.is_tabulated(node)
+        )
         if not served and definedness.may_fail(node):
             yield node
 
@@ -78,6 +83,14 @@ class _Definedness:
         self.selectors, self.values = selectors, selectors.values
         #: Possible types of each s-op, derived only from the operations.
         self.types = types
+
+    def is_tabulated(self, node: Node) -> bool:
+        """Return whether embeddings or lookup tables may compute a node, or the inverse of its divisor.
+
+        They contain an arbitrary number where the value is undefined.
+        """
+        last = node.inputs[-1] if node.op in _QUOTIENTS else node
+        return any(self.values.table(part) is not None for part in (node, last))
 
     def may_fail(self, node: Node) -> bool:
         """Return whether a node may be undefined although its inputs are defined."""

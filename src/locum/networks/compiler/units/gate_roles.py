@@ -486,7 +486,7 @@ class GateRoles(Roles):
     def _of_reals(self, node: Node) -> bool:
         """Return whether the values of an s-op can be listed, and some value is not an integer."""
         values = self.values.finite(node)
-        return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
+        return values is not None and any(isinstance(v, float) and not v.is_integer() for v in values)
 
     def _looked_up(self, table: Lookup, *, exact: bool = False) -> Linear | Recipe:
         """Return the gate of a table, or a linear combination.

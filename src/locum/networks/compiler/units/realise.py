@@ -317,6 +317,12 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     at_keys = replace(x, low=max(x.low, keys[0] - noise), high=min(x.high, keys[-1] + noise))
     hidden = from_line(line, kind, how, at_keys, sharpness, steps=flat)
     hidden.flat = flat
+    # The units add differences of values. Floats round a difference such as 2⁶³ − 1.
+    differences = np.diff(values)
+    lost = np.abs(values[:-1] + differences - values[1:]) + np.abs(
+        values[1:] - differences - values[:-1]
+    )
+    hidden.error += float(lost.sum())
     return hidden
 
 

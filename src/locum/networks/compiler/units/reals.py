@@ -211,7 +211,9 @@ class RealFunctions:
         if self.number(a) == 1.0:
             return self._curve("reciprocal", b, node)
         mask, exponential = _unmasked(a)
-        if exponential.op == "exp" and self._by_position(mask):
+        least = self._least(b)
+        positive = least is None or least > 0
+        if exponential.op == "exp" and self._by_position(mask) and positive:
             z, log = exponential.inputs[0], build("log", b)
             inverse = build("exp", build("subtract", z, log))
             self._relative.add(exponential)
@@ -242,6 +244,18 @@ class RealFunctions:
             return math.inf
         return math.log(float(pattern[here].sum(axis=1).max()) / factor) if here.any() else math.inf
 
+    def _least(self, node: Node) -> float | None:
+        """Return a lower bound on an s-op with finitely many values or integer values, otherwise None.
+
+        An s-op that may be 0 or negative must not be rewritten with its logarithm: lookup tables store
+        an arbitrary number for an undefined logarithm. For other s-ops, the gate of the logarithm
+        raises an error unless the argument is positive.
+        """
+        finite, integers = self.values.finite(node), self.values.integers(node)
+        if finite is not None:
+            return min(self.known.codes.numbers(finite, node))
+        return None if integers is None else integers.low
+
     def _power(self, node: Node) -> Node:
         base, exponent = node.inputs
         number = self.number(exponent)
@@ -253,9 +267,11 @@ class RealFunctions:
         constant_base = self.number(base)
         if constant_base is not None and constant_base > 0:
             return build("exp", build("multiply", exponent, constant(math.log(constant_base))))
-        if number is None and self.number(base) is not None:
+        least = self._least(base)
+        if least is not None and least <= 0:
             raise CompileError(
-                "expected a positive base of a power with a variable exponent", abbreviate(node)
+                f"expected a positive base of a power, got a base that may be {least:g}",
+                abbreviate(node),
             )
         return build("exp", build("multiply", exponent, build("log", base)))
 
