@@ -21,7 +21,7 @@ _LINE = re.compile(r"^from (\S+) import (\w+) as \2\b", re.MULTILINE)
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package, as defined by its stub file.
 
-    ``__all__`` excludes subpackages and names of Python builtins, such as ``map``.
+    ``__all__`` excludes modules and names of Python builtins, such as ``map``.
     """
     stub = pkgutil.get_data(package, "__init__.pyi")
     assert stub is not None

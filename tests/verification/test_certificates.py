@@ -206,6 +206,12 @@ def test_a_float_in_a_formula_is_refused_in_words() -> None:
         about("c", (2,), locum.tokens * 2, [("s", 1, 2)], lambda s: s * 0.3)
 
 
+@pytest.mark.parametrize("value", ["ab", ["a"], [[1, "a"]]])
+def test_a_string_in_a_formula_is_rejected(value: Any) -> None:
+    with pytest.raises(InputError, match="expected a formula, an integer, a Fraction"):
+        Formula.of(value)
+
+
 def test_no_two_formulas_have_one_text() -> None:
     """e·x·p(A + B) read as exp(A + B), 5·1·A as 5A, |A|·B·|C| as |A|B|C|, 2·3 as 23."""
     a, b, c, e, x, p = (Formula.input(name, 2, 2) for name in "ABCexp")

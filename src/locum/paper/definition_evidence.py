@@ -254,7 +254,7 @@ def check_networks() -> Iterator[Evidence]:
 def _run_network(z: Array, layers: list[tuple[Array, Array]], sort_input: bool) -> Array:
     """Compute z ← W·MaxMin(z) + b for each layer.
 
-    The first layer applies MaxMin to its input only if ``sort_input``.
+    The first layer applies MaxMin to its input only if ``sort_input`` is true.
     """
     for number, (weights, bias) in enumerate(layers):
         z = weights @ (sort_pairs(z) if number or sort_input else z) + bias

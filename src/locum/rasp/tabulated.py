@@ -179,7 +179,7 @@ def call_on_all(
 def called(function: Callable[..., Any], row: Sequence[Any], *, strict: bool) -> tuple[Any] | None:
     """Return the result of a function in a 1-tuple, or None if the function raises.
 
-    With ``strict``, the result is None if an argument is None.
+    With ``strict``, return ``(None,)`` if an argument is None.
     """
     if strict and any(value is None for value in row):
         return (None,)

@@ -230,7 +230,7 @@ class PathTap:
                 self.readers.setdefault(place.hook, {}).setdefault(place, []).append(path)
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return the replacement of the activation ``value``, or None if it is unchanged.
+        """Return the replacement of the activation ``value``, or None if no path ends at it.
 
         Activations that are needed for later replacements are recorded.
         """

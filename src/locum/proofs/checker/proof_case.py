@@ -308,10 +308,10 @@ class Case:
         return self.facts.sign(value) if single else value.signs
 
     def _add(self, a: Value, b: Value) -> Value:
-        """Return a + b and record its sign.
+        """Return a + b.
 
-        The sum is non-negative if both operands are non-negative, and positive if one of them is also
-        positive.
+        If both operands are known to be non-negative, record that the sum is non-negative, or positive
+        if one of them is positive.
         """
         if is_rational(a) and is_rational(b):
             return simplify(a + b)

@@ -129,7 +129,7 @@ class Polynomial:
     def divide(self, divisor: Polynomial, exact: bool = False) -> tuple[Polynomial, Polynomial]:
         """Return q and r with self = q·divisor + r.
 
-        With ``exact``, stop as soon as r is not 0; then q and r are incomplete.
+        With ``exact``, stop as soon as r is not 0; then q and r may be incomplete.
         """
         lead = max(divisor.terms)
         guard = _guard(max(lead, max(self.terms, default=0)))

@@ -112,7 +112,8 @@ class Formula:
             return value
         if isinstance(value, (int, Fraction)):
             return Formula.constant(value, *shape)
-        if not isinstance(value, Sequence) or not all(isinstance(row, Sequence) for row in value):
+        has_rows = isinstance(value, Sequence) and not isinstance(value, str)
+        if not has_rows or not all(isinstance(row, Sequence) for row in value):
             raise InputError(
                 f"expected a formula, an integer, a Fraction, or rows of them, got {value!r}; "
                 "try Fraction(3, 10) for a number that is not an integer"

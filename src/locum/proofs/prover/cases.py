@@ -238,7 +238,7 @@ class Case:
     def _ask(self, name: str, relation: str) -> Undecided:
         """Return an undecided value with a question about the polynomial ``name``.
 
-        If the polynomial contains choices, the question is about one of the choices.
+        If the polynomial contains choices, the question decides one of the choices.
         """
         first: Question | None = self.questions.ring.blocking(self.questions.polynomials[name])
         return Undecided(first or Question(name, relation))

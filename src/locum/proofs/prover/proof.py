@@ -182,7 +182,7 @@ class Prover:
     def _hypotheses(self) -> list[Assumption]:
         """Convert the conditions of the claim to assumptions about signs of irreducible polynomials.
 
-        Raise :class:`NotProvenError` for conditions that cannot be converted.
+        Raise an error for conditions that cannot be converted.
         """
         assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))

@@ -320,7 +320,7 @@ class Refutation(_Verdict):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as a JSON-compatible dictionary, without the certificate.
+        """Return the verdict as a dictionary, without the certificate.
 
         A fraction that no float represents exactly is written as a string such as "1/3".
         """

@@ -119,7 +119,7 @@ def library_texts() -> Mapping[str, str]:
 
 @cache
 def reserved() -> frozenset[str]:
-    """Return the names that no program may assign at top level.
+    """Return the reserved names, which no program may assign at top level.
 
     >>> "sort" in reserved(), "tokens" in reserved(), "exp" in reserved()
     (True, False, False)
@@ -160,7 +160,7 @@ def describe(name: str, names: Mapping[str, Value] | None = None) -> str:
 
 
 def list_names() -> str:
-    """Return the names of the language as text, grouped by whether programs can assign them.
+    """Return the names of the language as text, with the reserved names first.
 
     >>> print(list_names().splitlines()[0])
     Reserved, so that programs cannot set them:

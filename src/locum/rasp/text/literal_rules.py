@@ -52,9 +52,9 @@ def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
 
 
 def name_shown(tree: Any) -> str:
-    """Return the name that the display of an expression statement shows.
+    """Return the name for the value of an expression statement.
 
-    If the expression is a name, the display shows this name, otherwise ``out``.
+    If the expression is a name, return this name, otherwise ``out``.
     """
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"

@@ -139,7 +139,8 @@ class Session:
         self.script(text)
 
     def script(self, text: str) -> list[tuple[str, Value]]:
-        """Run a program as a script, and return the name and value of each expression statement.
+        """Run a program as a script, and return the name and value of each expression statement at
+        top level.
 
         The first error is raised.
         """
@@ -363,7 +364,8 @@ class Session:
     def _quietly(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
         """Run statements one by one without displaying anything.
 
-        Yield the name and value of each expression statement, and the name "" for any other statement.
+        Yield the name and value of each expression statement at top level, and the name "" for any
+        other statement at top level.
         """
         for statement in read(text, self.limits, self.budget):
             if statement.error is not None:
