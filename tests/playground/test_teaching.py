@@ -228,6 +228,8 @@ def test_a_comparison_finds_the_first_input_that_differs() -> None:
     assert reply["difference"]["input"] != reply["difference"]["values"][0]
     assert len(reply["difference"]["input"]) == 5
     assert ask("compare", source=REVERSE, other=REVERSE, input="ab")["difference"] is None
+    infinite = "w = indices * 1e308 * 10;"
+    assert ask("compare", source=infinite, other=infinite, input="abc")["difference"] is None
     assert "program B: line 1" in refused("compare", source=REVERSE, other="x = ;", input="ab")
 
 
