@@ -228,6 +228,8 @@ def test_a_comparison_finds_the_first_input_that_differs() -> None:
     assert reply["difference"]["input"] != reply["difference"]["values"][0]
     assert len(reply["difference"]["input"]) == 5
     assert ask("compare", source=REVERSE, other=REVERSE, input="ab")["difference"] is None
+    infinite = "w = indices * 1e308 * 10;"
+    assert ask("compare", source=infinite, other=infinite, input="abc")["difference"] is None
     assert "program B: line 1" in refused("compare", source=REVERSE, other="x = ;", input="ab")
 
 
@@ -306,6 +308,9 @@ def test_an_end_marker_is_part_of_the_input() -> None:
     assert "try ab$" in refused("run", source=source, input="ab")
     assert ask("run", source=source, input="ab$")["statements"][0]["values"] == list("FTT")
     assert "symbols for C-RASP" in refused("run", source=source, input="[1, 2]")
+    # If a program contains no symbol, the end marker of the input is not in its alphabet.
+    no_symbol = "// C-RASP\n#accept end\nx = #true > 2\n"
+    assert ask("run", source=no_symbol, input="ab$")["statements"][0]["values"] == list("FFT")
 
 
 def test_every_input_of_a_dialect_is_checked() -> None:

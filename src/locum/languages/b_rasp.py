@@ -278,7 +278,7 @@ def _attended(attention: Attention, nodes: Mapping[str, Node]) -> Node:
 def _as_formula(attention: Attention, formulas: Mapping[str, Formula]) -> Formula:
     """Return the temporal formula of an attention operation.
 
-    The formula is a disjunction over all values of the names that are read at i.
+    The formula is a disjunction over all values of the names that the score and the value read at i.
     """
     both = sorted({*atoms(attention.score), *atoms(attention.value)})
     at_query = [name for name in both if name.endswith("@i")]

@@ -109,7 +109,7 @@ def show(program: Recogniser) -> str:
 def _text(node: Node, texts: dict[Node, str]) -> str:
     """Return a part of a program as text; ``texts`` contains the texts of its operands.
 
-    Binary operations and conditionals are in parentheses.
+    Infix operations other than ``%``, and conditionals, are in parentheses.
     """
     counted = as_count(node)
     if is_symbol(node):

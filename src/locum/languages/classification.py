@@ -178,7 +178,7 @@ class Classification:
     def witnesses(self) -> dict[str, Witness]:
         """Maps the keys of negative verdicts to their witnesses.
 
-        A key is missing if the search for its witness is too large.
+        Some negative verdicts have no witness, for example if the search for the witness is too large.
         """
         finder, found = self._finder, {}
         candidates = {

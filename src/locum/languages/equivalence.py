@@ -226,7 +226,8 @@ class _Search:
     def run(self, end: float, most: int) -> tuple[Letter, ...] | None:
         """Return a shortest separating word, or None if none is found.
 
-        The search stops at the CPU time ``end``, or when ``most`` pairs of states have been reached.
+        The search stops at the CPU time ``end``, or after the word length at which ``most`` pairs of
+        states have been reached.
         """
         if self._pending is not None:
             return self._pending
@@ -256,7 +257,7 @@ class _Search:
 
 
 def _confirmed(languages: Sequence[Language], word: Word) -> tuple[Answer, ...]:
-    """Run a word again by dense execution and by compiled weights, and return the answers.
+    """Return the answers for a word; programs are run by dense execution and by compiled weights.
 
     An answer that differs from the expected one raises AssertionError.
     """

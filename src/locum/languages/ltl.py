@@ -189,7 +189,7 @@ class LTL:
         return cls(formula, alphabet_of("LTL", atoms(formula), alphabet, "formula"), at)
 
     def automaton(self) -> DFA:
-        """Return the minimal automaton of the words that satisfy the formula.
+        """Return the minimal automaton of the non-empty words that satisfy the formula.
 
         An automaton that is too large raises an error.
         """

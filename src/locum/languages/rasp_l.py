@@ -191,7 +191,7 @@ def require(program: SOp | Selector) -> None:
 def _is_position(node: Node, positions: set[Node]) -> bool:
     """Return whether a value may be a position.
 
-    The position may be changed by a constant, moved by attention, or chosen by a condition, a minimum
+    The position may be shifted by a constant, moved by attention, or chosen by a condition, a minimum
     or a maximum.
     """
     if node.op == "indices":

@@ -225,7 +225,7 @@ def mathml(formula: Formula) -> str:
 
 
 def name(text: str) -> str:
-    """Format the name of a matrix as MathML, with digits and text after an underscore as subscripts.
+    """Format a name of a matrix as MathML; text after an underscore, or final digits, are a subscript.
 
     >>> name("W_Q"), name("A0"), name("epsilon")
     ('<msub><mi>W</mi><mi>Q</mi></msub>', '<msub><mi>A</mi><mn>0</mn></msub>', '<mi>ε</mi>')

@@ -55,7 +55,7 @@ def packed(matrix: Any) -> dict[str, Any]:
 
 
 def policy(page: str) -> str:
-    """Return the Content-Security-Policy that allows the scripts and style sheets in ``page``.
+    """Return the Content-Security-Policy that allows only the inline scripts and styles in ``page``.
 
     ``page`` must not contain text of users.
 

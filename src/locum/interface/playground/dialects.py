@@ -44,8 +44,8 @@ def dialect_of(source: str) -> str | None:
 def recogniser(source: str, tokens: Sequence[Any] = ()) -> Recogniser:
     """Return the program that ``source`` contains.
 
-    ``tokens`` is the input of the program. If the program contains no symbol, the symbols of the input
-    are its alphabet.
+    ``tokens`` is the input of the program. If the program contains no symbol, the symbols of the input,
+    without an end marker, are its alphabet.
     """
     dialect = dialect_of(source) or ""
     require_symbols(dialect, tokens)
@@ -55,7 +55,10 @@ def recogniser(source: str, tokens: Sequence[Any] = ()) -> Recogniser:
     except InputError as error:
         if hasattr(error, "line") or not symbols:
             raise
-        found = _READERS[dialect](source, symbols)  # the program names no symbol
+        try:  # the program names no symbol
+            found = _READERS[dialect](source, symbols)
+        except InputError:  # the end marker is not a symbol
+            found = _READERS[dialect](source, tuple(s for s in symbols if s != MARKER))
     if tokens:
         require_end(found, tokens)
     return found

@@ -136,7 +136,8 @@ def equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
     if isinstance(value, str | bool) or isinstance(expected, str | bool):
         return type(value) is type(expected) and bool(value == expected)
     try:
-        return abs(float(value) - float(expected)) <= rounding
+        # The difference of equal infinities is NaN.
+        return bool(value == expected) or abs(float(value) - float(expected)) <= rounding
     except OverflowError:  # an integer beyond the range of floats
         return False
 

@@ -77,9 +77,10 @@ def _row(program: Program, value: SOp, word: Any, wanted: str) -> dict[str, Any]
 
 
 def _matches(value: Any, output: Any) -> bool:
-    """Return whether a value is correct as in exercises, or equals ``output`` after rounding.
+    """Return whether a value is correct as in exercises.
 
-    Floats are rounded to three decimals.
+    If ``output`` is a float, a float that equals ``output`` after rounding to three decimals is also
+    correct.
     """
     return equal(value, output) or (
         isinstance(value, float) and isinstance(output, float) and round(value, 3) == output

@@ -146,9 +146,10 @@ class Line:
         return ticket
 
     def move(self, ticket: Ticket) -> bool | None:
-        """Move a running request to the background if requests of other clients are waiting.
+        """Move a running request to the background if another client waits for a foreground worker.
 
-        Return whether the background has capacity, or None if the request need not move.
+        Return True if the request was moved, False if the background is full, and None if the request
+        need not move.
         """
         is_wanted = any(c != ticket.client and not self.is_slow(c) for c in self._queues)
         if not is_wanted or ticket not in self._running or ticket.in_background:

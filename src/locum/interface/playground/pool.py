@@ -34,7 +34,7 @@ class Pool:
     """A pool of worker processes with a queue of requests.
 
     ``workers`` is the number of foreground workers. ``spare`` is the number of additional processes,
-    which replace workers that end.
+    which replace workers that end or are moved to the background.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Pool:
     def enter(self, client: str) -> Ticket:
         """Add a request of ``client`` to the queue, and return its ticket.
 
-        The future ``turn`` of the ticket contains the worker as soon as one is free.
+        The future ``turn`` of the ticket contains the worker when it is the turn of the request.
         """
         with self._lock:
             if self._closed:

@@ -95,8 +95,8 @@ def tokens(typed: str) -> str | list[Any]:
 def _as_json(typed: str) -> str | list[Any]:
     """Return the list or the string that is typed as JSON.
 
-    Text without letters and digits, such as brackets, is returned as characters. Other invalid JSON
-    raises an error.
+    Text without letters and digits, such as brackets, is returned as characters. Other text raises an
+    error.
     """
     try:
         value = json.loads(typed, parse_float=decimal)

@@ -138,7 +138,7 @@ _ICON = '<link rel="icon" href="data:,">'
 
 
 def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
-    """Return the page of a program as one HTML file, with all answers included.
+    """Return the page of a program as one HTML file, with the answers for its panes included.
 
     For an invalid program, the saved page shows the same error messages as the page.
     """

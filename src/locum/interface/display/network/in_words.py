@@ -356,7 +356,7 @@ class FormulaText:
 
 
 def expressions(functions: Functions, weights: Any, biases: Any) -> list[FormulaText]:
-    """Return each output of a symbolic feed-forward as a formula of slots.
+    """Return each output of a symbolic feed-forward as a formula of slots and named values.
 
     Column i of ``weights`` and entry i of ``biases`` define argument i as a combination of slots.
     """

@@ -87,7 +87,7 @@ def details(model: CompiledTransformer) -> str:
 
 
 def _gives(model: CompiledTransformer) -> str:
-    """Return a note if the output is the same for all inputs, otherwise an empty text.
+    """Return a note if ``config.outputs`` contains only one value, otherwise an empty text.
 
     A possible cause is that the vocabulary lacks a token of the program.
     """
@@ -152,7 +152,8 @@ def _sink(model: CompiledTransformer) -> str:
 def _softmax(model: CompiledTransformer) -> str:
     """Return the inverse temperatures of heads that approximate hard heads, and their largest leak.
 
-    The leak bounds the attention weight on keys that the hard head does not select.
+    The leak bounds the attention weight on keys that the hard head does not select. An unknown leak is
+    omitted.
     """
     entries = _entries(model, "softmax")
     betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})

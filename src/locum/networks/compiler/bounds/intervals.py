@@ -167,7 +167,7 @@ def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bo
 def _reads_as_it_is(form: Form, dtype: str) -> bool:
     """Return whether reading a form needs no rounding.
 
-    This is true for one signal times a power of two, and for an exact constant.
+    This is true for one signal times a power of two, and for an exact constant, if no terms cancelled.
     """
     if form.gross is not None:
         return False
