@@ -153,6 +153,10 @@ def test_the_command_line_runs_files(tmp_path: Path) -> None:
     assert "wrong.subleq: SUBLEQ, line 2, column 3: b is not defined" in refused("run", path)
     for options in (["--plan"], ["--executor", "fast"], ["--input", "abc"], ["--name", "x"]):
         refused("run", EXAMPLES / "multiply.subleq", *options)
+    message = refused("run", EXAMPLES / "multiply.subleq", "--alphabet", "ab")
+    assert "--alphabet: expected a .crasp, .cr, .brasp, .ltl, .fo or .counter program" in message
+    message = refused("run", EXAMPLES / "anbn.counter", "--input", "ab", "--steps", "5")
+    assert "--steps: expected a .subleq or .fleq program" in message
     assert "try locum run" in refused(
         "compile", EXAMPLES / "multiply.subleq", "--length", "4", "--vocab", "a"
     )

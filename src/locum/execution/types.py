@@ -257,8 +257,8 @@ def _cast_tokens(how: str, tokens: Iterable[object]) -> list[object]:
 
 
 def only_moves(root: Node) -> bool:
-    """Return whether the values that a program may return are atoms, booleans, positions, counts, head
-    indices, indicators, and means of such values.
+    """Return whether a program returns only tokens, constants, defaults, table values, booleans,
+    positions, lengths, counts, head indices, indicators, and means of such values.
     """
     moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
     small = ("indices", "length", "selector_width", "family", "indicator")

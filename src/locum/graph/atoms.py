@@ -36,7 +36,7 @@ _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "strin
 
 
 def is_atom(value: object) -> TypeGuard[Atom]:
-    """Return whether ``value`` is exactly one of the four atom types (no subclass, no NumPy scalar).
+    """Return whether ``value`` has one of the four atom types (not a subclass, not a NumPy scalar).
 
     >>> is_atom(2.5), is_atom("a"), is_atom(None), is_atom([1])
     (True, True, False, False)

@@ -290,6 +290,8 @@ class Evaluation:
     ) -> tuple[Array, Array]:
         """Return, for each row, the number of selected keys and the sum of their values, and add the
         head to the report.
+
+        If ``values`` is None, the sums are 0.
         """
         arrays = self.arrays
         counts = arrays.full((selection.points.rows,), 0, arrays.int)

@@ -136,7 +136,7 @@ def choose(condition: NDArray[np.bool_], a: Array, b: Array) -> Array:
 
 
 def settle(values: Objects) -> Array:
-    """Convert an object array without strings to a numeric array; return arrays of strings unchanged.
+    """Convert an object array without strings to a numeric array; return other arrays unchanged.
 
     A row that mixes strings with other values raises an error.
     """

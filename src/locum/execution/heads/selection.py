@@ -152,7 +152,7 @@ class Selection:
     ) -> tuple[Array, Array]:
         """Return the keys and the queries of a comparison for the given rows.
 
-        Static keys and queries are first mapped to integers, in float64 on the host.
+        If both are static, they are first mapped to integers on the host.
         """
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]

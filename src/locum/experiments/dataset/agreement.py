@@ -91,7 +91,7 @@ def depends_on_tokens(inputs: Inputs) -> bool:
 def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> list[Array]:
     """Return the inputs as token ids, one batch [input, position] for each length.
 
-    Each batch contains at most ``most`` inputs.
+    If ``most`` is given, each batch contains only the first ``most`` inputs.
     """
     ids = {token: network.ids([token])[0] for token in network.config["vocabulary"]}
     return [

@@ -91,9 +91,9 @@ def generate(
 
 
 def _claim(place: Path, seed: int, tiers: list[str], options: dict[str, Any]) -> None:
-    """Create the folder of a dataset, or check that an existing folder contains the same request.
+    """Write the request to a new or empty folder, or check that the folder contains the same request.
 
-    A folder with another request or with other files raises ``InputError``.
+    A folder with another request, or with files but no request, raises ``InputError``.
     """
     request = place / WORKSHOP / _REQUEST
     asked = {"seed": seed, "tiers": tiers, **options, "locum": __version__}

@@ -187,8 +187,9 @@ class _Tables:
         return parts, moved
 
     def _bias(self, unit: int) -> float:
-        """Return the bias of a unit, lowered if possible if the unit is close to its kink on some
-        input.
+        """Return the bias of a unit.
+
+        If the unit is close to its kink on some input, the bias is lowered, if possible.
         """
         bias = float(self.old["b_in"][unit])
         # In another basis, rounding errors are proportional to the norm of the stream.

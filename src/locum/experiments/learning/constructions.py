@@ -86,8 +86,7 @@ def construction(settings: Mapping[str, Any]) -> Construction:
 def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
     """Return the network with the inverse temperatures of some heads multiplied by ``factor``.
 
-    These heads approximate hard heads. The compiler chooses their inverse temperatures as powers of
-    two.
+    These heads approximate hard heads.
     """
     layers = []
     for layer, labels in zip(model.weights.layers, model.config.heads, strict=True):

@@ -108,7 +108,7 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def device_named(name: str) -> torch.device:
     """Return the PyTorch device with this name; raise ``InputError`` unless it is the CPU or an
-    available GPU.
+    available CUDA GPU.
 
     >>> device_named("cpu")
     device(type='cpu')

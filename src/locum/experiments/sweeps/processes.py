@@ -44,7 +44,8 @@ class Worker(WorkerProcess):
     def compute(self, case: Case, limit: float | None = None) -> Result | None:
         """Return the result of a case; after ``limit`` seconds, its outcome is "time limit".
 
-        Return None if the process ended before it started the case.
+        Return None if the process ended after it was ready and before it started the case. Raise
+        ``LocumError`` if the process does not start.
         """
         request = {"key": case.key, "kind": case.kind, "settings": case.settings}
         try:

@@ -42,9 +42,10 @@ class WorkerEndedError(Exception):
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C during the block; threads and processes started in the block do not receive it.
+    """Delay Ctrl-C in this thread during the block.
 
-    On systems without signal masks, such as Windows, this has no effect.
+    Threads and processes started in the block do not receive it. On systems without signal masks, such
+    as Windows, this has no effect.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -108,7 +108,7 @@ def module_of(arrays: Mapping[str, Any]) -> Module:
 def _attention(left: dict[str, Any]) -> AttentionModule:
     """Return the attention layer that is described by ``left``, and remove its arrays from ``left``.
 
-    Several heads are stacked on the first axis of each matrix.
+    Except in factored attention, several heads are stacked on the first axis of each matrix.
     """
     name = left.pop("kind", "softmax")
     if name not in KINDS:

@@ -237,8 +237,8 @@ def _compile_simulator(options: dict[str, Any]) -> tuple[CompiledTransformer, Ca
 def _example(model: CompiledTransformer, tokens: Any) -> Any:
     """Return an input that the network accepts, or None if none is found.
 
-    The candidates are the program's example ``tokens``, the vocabulary or small integers, and random
-    inputs.
+    The candidates are the program's example ``tokens``, the vocabulary or small numbers and, if
+    the network restricts its inputs, random inputs.
     """
     shortest, longest = model.config.lengths
     length = longest if shortest == longest else min(longest, DRAWN)

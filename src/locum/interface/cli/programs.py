@@ -145,7 +145,7 @@ class Program:
 class DialectProgram(Program):
     """A C-RASP or B-RASP program, or an LTL or first-order formula, with a word as its input.
 
-    ``shown`` contains every definition of the program.
+    ``shown`` contains the definitions of the program; of equal definitions, only the first.
     """
 
     recogniser: Recogniser

@@ -34,6 +34,7 @@ from locum.interface.cli.options import (
 )
 from locum.interface.cli.programs import (
     COUNTER,
+    DIALECTS,
     LIMIT,
     MACHINES,
     DialectProgram,
@@ -274,7 +275,7 @@ def run_counters(path: Path, names: tuple[str, ...], mode: str, options: Mapping
     """Run a counter automaton on a word, and report its verdict and its steps."""
     from locum.languages.named_languages import read
 
-    _reject_options(path, mode, options, allowed=("run", "explain"), steps=None)
+    _reject_options(path, mode, options, allowed=("run", "explain"), steps=" or ".join(MACHINES))
     if names:
         raise InputError(f"--name: expected a program with definitions, got {path}")
     automaton = read(path, alphabet=split_alphabet(options["alphabet"])).counter
@@ -299,25 +300,27 @@ def run_counters(path: Path, names: tuple[str, ...], mode: str, options: Mapping
 
 
 def _reject_options(
-    path: Path, mode: str, options: Mapping[str, Any], allowed: Sequence[str], **others: Any
+    path: Path, mode: str, options: Mapping[str, Any], allowed: Sequence[str], **others: str
 ) -> None:
-    """Raise an error for options and modes that only RASP programs support.
+    """Raise an error for an option or a mode that the program in ``path`` does not support.
 
-    ``allowed`` contains the supported modes, and ``others`` further unsupported options with their
-    defaults.
+    ``allowed`` contains the supported modes. ``others`` maps further unsupported options to the
+    programs that support them.
     """
-    given = {"domain": "float", "executor": "dense", **others}
-    unused = [f"--{name}" for name, default in given.items() if options[name] != default]
-    unused += [f"--{mode}"] if mode not in allowed else []
-    if unused:
-        raise InputError(f"{unused[0]}: expected a RASP program, got {path}")
+    defaults = {"domain": "float", "executor": "dense"}
+    unused = [(name, "RASP") for name, default in defaults.items() if options[name] != default]
+    unused += [(name, programs) for name, programs in others.items() if options[name] is not None]
+    unused += [(mode, "RASP")] if mode not in allowed else []
+    for option, programs in unused[:1]:
+        raise InputError(f"--{option}: expected a {programs} program, got {path}")
 
 
 def run_machine(path: Path, names: tuple[str, ...], mode: str, options: Mapping[str, Any]) -> Report:
     """Run a SUBLEQ or FLEQ program on a looped transformer, or count its layers and heads."""
     from locum.networks.looped.machine_text import READERS, STEPS, MachineTextError
 
-    _reject_options(path, mode, options, allowed=("run", "explain", "count"), alphabet=None)
+    words = f"{', '.join(DIALECTS)} or {COUNTER}"
+    _reject_options(path, mode, options, allowed=("run", "explain", "count"), alphabet=words)
     text = read_text(path, LIMIT)
     try:
         program = READERS[path.suffix](text)

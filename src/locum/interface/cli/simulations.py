@@ -47,7 +47,7 @@ RUN_BY = {
 class Simulation:
     """A simulated layer T, its input X, and the universal simulator U that runs them.
 
-    If ``embedded`` is true, U has a larger order than T.
+    If ``embedded`` is true, T runs on a U whose order may be larger.
     """
 
     #: Titles of the table.

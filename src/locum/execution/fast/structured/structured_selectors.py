@@ -174,7 +174,7 @@ class Structure:
     def is_solved(self) -> bool:
         """Whether :attr:`solved` is known to succeed.
 
-        The value is True if each query reads one key, or all keys equal to the key at its position.
+        The value is True if :attr:`fetched_in_order` or :attr:`equality` is known.
         """
         return self.fetched_in_order is not None or self.equality is not None
 

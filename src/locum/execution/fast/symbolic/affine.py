@@ -36,7 +36,7 @@ class Stuck(Exception):  # noqa: N818 - the normal end of what can be lowered
 class Opaque(Exception):  # noqa: N818 - a request, as Refine is
     """Raised for an s-op without free families that cannot be lowered.
 
-    The structured tier runs this s-op, or planning fails.
+    Unless a buffer avoids the problem, the structured tier runs this s-op, or planning fails.
     """
 
     def __init__(self, node: Node, reason: str) -> None:
@@ -256,7 +256,7 @@ class IndexScope:
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
-        """Return a smaller variable that replaces another, or 0 for size 1.
+        """Return a smaller variable, or its digits, to replace another; return 0 for size 1.
 
         The name of the variable is the same in every attempt.
         """

@@ -130,10 +130,7 @@ class Lowering:
             self.affine[node] = name, lowered
 
     def require_moderate(self) -> None:
-        """Raise an error if lowering the target needs too much work.
-
-        The target, or the s-op that loads it, is then not lowered.
-        """
+        """Raise an error if lowering the target needs too much work."""
         if len(self.memory) < self.most_positions:
             return
         nodes = sum(1 for _ in postorder(self.target))
@@ -323,7 +320,7 @@ class Lowering:
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
         """Lower the mean over the keys.
 
-        The number of keys must be the same for all queries that select a key.
+        The number of keys must be the same for all queries in the box that select a key.
         """
         if any(k.filters for k in keys):
             raise Stuck("a mean over keys that depend on data")
