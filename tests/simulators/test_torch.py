@@ -189,7 +189,8 @@ def test_layers_that_compute_something_else_are_refused() -> None:
 def test_attributes_that_python_adds_to_subclasses() -> None:
     added = {"__firstlineno__": 1, "__static_attributes__": (), "__annotations_cache__": {}}
     kind = type("Layer", (torch.nn.MultiheadAttention,), added)
-    assert from_torch(kind(4, 2)).attention_order().heads == 2
+    module: Any = from_torch(kind(4, 2))
+    assert module.attention_order().heads == 2
 
 
 def _relu_of_ones_own() -> Any:

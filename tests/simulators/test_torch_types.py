@@ -141,7 +141,7 @@ def test_parametrised_weights_are_read_as_they_are_used() -> None:
     assert float((run(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
-class RenamedReLU(nn.ReLU):  # type: ignore[misc]
+class RenamedReLU(nn.ReLU):  # type: ignore[misc,name-defined]
     """Computes what its base does."""
 
 

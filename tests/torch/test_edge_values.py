@@ -258,7 +258,8 @@ def test_unusual_arguments(name: str, executor: str) -> None:
 
 def test_masks_of_bytes_are_not_indices() -> None:
     def write(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.ops.aten.index_put(x, [mask], torch.ones(2, 4))
+        result: torch.Tensor = torch.ops.aten.index_put(x, [mask], torch.ones(2, 4))
+        return result
 
     inputs = [torch.zeros(3, 4), torch.tensor([1, 0, 1], dtype=torch.uint8)]
     with pytest.raises(LocumError, match="masks as indices are not supported"):

@@ -250,13 +250,12 @@ def test_large_intermediate_integers_raise(executor: str) -> None:
 @pytest.mark.parametrize("kind", [torch.int32, torch.float32], ids=str)
 def test_powers_with_equidistant_exponents(kind: torch.dtype) -> None:
     ranges = ((1.5, -2, 1), (0.5, 2.7, 4), (-1, 2.9, 6), (1, 2, 0))
-    functions = [
-        lambda x, a=start, b=end, n=steps: torch.logspace(a, b, n, dtype=kind) + x
-        for start, end, steps in ranges
-    ]
+
+    def powers(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.logspace(start, end, steps, dtype=kind) + x for start, end, steps in ranges]
+
     x = torch.zeros(1, dtype=kind)
-    found = run(lambda x: [function(x) for function in functions], x)
-    torch.testing.assert_close(found, [function(x) for function in functions])
+    torch.testing.assert_close(run(powers, x), powers(x))
 
 
 def test_ldexp_of_integers_raises_with_another_default_dtype() -> None:
