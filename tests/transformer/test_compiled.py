@@ -125,6 +125,16 @@ def test_a_cache_adds_up(seed: int) -> None:
     assert model.decode(logits(model, inputs), inputs) == answer
 
 
+def test_large_integers_among_the_outputs_are_not_rounded() -> None:
+    """NumPy stores 2**63 and -1 together as floats."""
+    outputs = (2**63 + 1, -1, 0)
+    model = locum.compile(locum.tokens, length=3, vocabulary=[1, 2, 3])
+    large = CompiledTransformer(replace(model.config, outputs=outputs, program=""), model.weights)
+    (decoded,) = large.decode(np.eye(3)[None], [[1, 2, 3]])
+    assert decoded == list(outputs)
+    assert all(type(value) is int for value in decoded)
+
+
 @pytest.mark.parametrize(
     "shape", [(1, 5, 3), (1, 0, 3), (3, 3), (3,), (1, 3, 4), (1, 3, 2), (1, 3, 3, 1)]
 )

@@ -28,7 +28,7 @@ from locum.execution.types import (
     types_of,
 )
 from locum.graph import Node, is_atom, loads, postorder
-from locum.graph.atoms import EXACT_INTEGERS, LARGEST_EXACT, identity
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT, LARGEST_EXACT, identity
 from locum.networks.transformer.config import Config
 from locum.networks.transformer.input_conditions import require_accepted
 from locum.networks.transformer.weights import Array
@@ -306,7 +306,7 @@ class Encoding:
         """Possible outputs as an array.
 
         The array contains values of one type, or objects if strings occur with other types or end with
-        a NUL character.
+        a NUL character, or if integers are very large.
         """
         outputs = self.config.outputs or ()
         types = types_of(outputs)
@@ -314,7 +314,8 @@ class Encoding:
         if types == {str} and not any(str(text).endswith("\0") for text in outputs):
             return np.array(outputs)
         one_type = [atom if isinstance(atom, str) else self._kind(atom) for atom in outputs]
-        return np.array(one_type, dtype=object if str in types else None)
+        large = any(isinstance(atom, int) and abs(atom) >= INT64_LIMIT for atom in one_type)
+        return np.array(one_type, dtype=object if str in types or large else None)
 
     # Tokens -------------------------------------------------------------------------------------
 

@@ -459,7 +459,7 @@ class Interventions:
 def _indices(given: Sequence[int] | int, name: str) -> list[int]:
     """Return ``given`` as a list of indices; the argument ``name`` is part of the error message.
 
-    Booleans are rejected, because NumPy would interpret them as a mask.
+    Booleans are rejected, because they may be meant as a mask.
     """
     numbers = list(given) if isinstance(given, Iterable) else [given]
     if not all(type(one) is not bool and hasattr(one, "__index__") and one >= 0 for one in numbers):

@@ -42,8 +42,8 @@ class Place:
     def index(self) -> tuple[Any, ...]:
         """Return the index of this part in the activation.
 
-        The axes are batch, position, optionally head, and last; for patterns, batch, head, query and
-        key.
+        The axes are batch, position, optionally head, and last. For attention scores and patterns, they
+        are batch, head, query and key.
         """
         last = slice(None) if self.last is None else list(self.last)
         if self.head is None:

@@ -133,7 +133,7 @@ def lowest_bits(numbers: Vector) -> Vector:
 def sums_exactly(weight: float, step: float, dtype: str) -> bool:
     """Return whether a sum of multiples of ``step`` is certainly exact in type ``dtype``.
 
-    ``weight`` is the sum of the absolute values of the terms.
+    ``step`` is a power of two, and ``weight`` is the sum of the absolute values of the terms.
     """
     return bool(step >= SMALLEST[dtype] and weight <= EXACT_WHOLE[dtype] * step)
 

@@ -272,7 +272,8 @@ def _has_sources(node: Node, known: Known) -> bool:
 def _reachable(root: Node, known: Known) -> Iterator[Node]:
     """Yield the s-ops of the program and of the scores of its selectors.
 
-    Unless ``fold=False``, scores of aggregates that depend only on position and length are omitted.
+    Unless ``fold=False``, scores of aggregates and widths that depend only on position and length are
+    omitted.
     """
     seen, stack = {root}, [root]
     while stack:

@@ -337,7 +337,7 @@ def _sums_exactly(value: bool | int | float, count: int) -> bool:
 
 
 def _of_equals(node: Node) -> bool:
-    """Return whether the selector is ``best`` and the value is its score, possibly negated.
+    """Return whether the selector is ``best`` and its score is the value or the negated value.
 
     All keys that a query selects then have the same value.
     """

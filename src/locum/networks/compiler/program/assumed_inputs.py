@@ -261,9 +261,7 @@ def selected_tokens(selector: Node, vocabulary: Sequence[Atom]) -> list[int] | N
 
 
 class _OtherError(Exception):
-    """Raised if a value or a selector depends on more than the token of the key, or is undefined for
-    a token.
-    """
+    """Raised if a selector depends on more than the token of the key, or if a value is undefined."""
 
 
 def _by_token(node: Node, vocabulary: Sequence[Atom]) -> list[Atom]:

@@ -117,7 +117,7 @@ class _Definedness:
     def types_at(self, node: Node) -> Types:
         """Return the types of an s-op's possible values.
 
-        If the values cannot be listed, return the possible types of its operation.
+        If the values cannot be listed, the types follow from the operations.
         """
         moved = False
         while node.op == "aggregate" and not self.selectors.may_be_empty(node.inputs[0]):

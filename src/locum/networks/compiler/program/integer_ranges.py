@@ -45,7 +45,7 @@ _BOOLEAN = Range(0, 1)
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
     """Return the range of an elementwise s-op, given the ranges of its inputs.
 
-    Return None if the result may not be an integer, or if no bounds are known.
+    Return None if the result may not be an integer, or if no range is known.
     """
     meaning = MEANINGS[node.op]
     if meaning.kind == "bool" or node.op == "indicator":

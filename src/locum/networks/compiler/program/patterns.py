@@ -264,7 +264,7 @@ class Patterns:
     def _tells_position(self, node: Node) -> bool:
         """Return whether it is known that no value occurs at two positions.
 
-        An example is ``tokens + indices / 100``.
+        An example is ``tokens + indices / 100`` for integer tokens and at most 100 positions.
         """
         table = self.values.table(node)
         if table is None or "indices" not in table.sources or len(table.values) > MAX_ROWS:

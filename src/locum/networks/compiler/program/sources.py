@@ -141,7 +141,7 @@ def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def require_finite(value: Atom, where: Node | str) -> float:
-    """Return a value as a number that can be a weight; raise CompileError if it is infinite or NaN.
+    """Return a value as a float; raise CompileError if it is NaN or beyond the range of floats.
 
     ``where`` is the s-op that the error names.
     """
@@ -428,7 +428,7 @@ class Sources:
         return self._latest if len(self._latest.occurs) <= most else None
 
     def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
-        """Return whether each combination in ``grid`` can occur.
+        """Return whether each combination in ``grid`` may occur.
 
         For example, a position past the end of the input cannot occur.
         """

@@ -154,7 +154,7 @@ class Values:
     def integers(self, node: Node) -> Range | None:
         """Return bounds on an s-op whose values are integers or booleans.
 
-        Return None if other values are possible, or if no bounds are known.
+        Return None if other values are possible, or if no range is known.
         """
         if node not in self._ranges:
             self.table(node)
@@ -447,7 +447,8 @@ class Codes:
     def number(self, atom: Atom, where: Node | str) -> float:
         """Return the number that encodes an atom in the residual stream.
 
-        Raise CompileError, naming ``where``, if the atom has no code or is not finite.
+        Raise CompileError, naming ``where``, for a string without a code, and for NaN and numbers
+        beyond the range of floats.
         """
         if not isinstance(atom, str):
             return require_finite(atom, where)

@@ -293,7 +293,7 @@ class Selectors(Patterns):
     def _equal_integers(self, query: Node, key: Node) -> Scores:
         """Return the score −(q − k)² for integers.
 
-        If floating-point numbers would round the squares, and if both sides are bounded, a constant is
+        If floating-point numbers might round the squares, and if both sides are bounded, a constant is
         first subtracted from both sides.
         """
         scores = quadratic(query, key)
@@ -336,8 +336,8 @@ class Selectors(Patterns):
     def together(self, condition: Node) -> Together:
         """Return a formula of conditions as one condition on two s-ops.
 
-        Raise :class:`Unscored` if the compared s-ops have too many values, or if the formula contains
-        ``best``.
+        Raise :class:`Unscored` if the values of the compared s-ops are unknown or too many, or if the
+        formula contains ``best``.
         """
         if condition not in self._formulas:
             self._formulas[condition] = self._classified(condition)

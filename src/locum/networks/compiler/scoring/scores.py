@@ -72,7 +72,7 @@ def looked_up(node: Node, table: Mapping[Atom, Atom]) -> Node:
 def at_positions(values: Sequence[Atom]) -> Node:
     """Return the s-op whose value at position i is ``values[i]``.
 
-    Unless all values are equal, the s-op is undefined at later positions.
+    Unless all values are identical, the s-op is undefined at later positions.
     """
     if len(set(map(identity, values))) == 1:
         return constant(values[0])
@@ -140,7 +140,7 @@ class Scores:
     """The score of a head, Σ query·key + ``offset``.
 
     For a hard head without ``best``, the score is 0 at selected keys and at most −``gap`` at other
-    keys.
+    keys that no causal mask hides.
     """
 
     pairs: tuple[tuple[Linear, Linear], ...]

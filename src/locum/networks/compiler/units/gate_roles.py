@@ -252,7 +252,7 @@ class GateRoles(Roles):
     def counted(self, node: Node) -> Node:
         """Return the width or length of which an s-op is the share, 1/(1 + width) or 1/length.
 
-        Other s-ops are returned unchanged.
+        Other s-ops are returned unchanged, as is 1/length if all inputs have the same length.
         """
         if node.op != "divide" or node.inputs[0] is not ONE:
             return node

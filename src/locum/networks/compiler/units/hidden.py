@@ -104,6 +104,7 @@ def ridges(
 ) -> Hidden:
     """Return units of the type ``kind`` that compute Σ out·relu(pre·x + bias) + constant.
 
+    GELU units approximate this function; a larger ``sharpness`` reduces the error.
     ``largest`` contains the largest absolute value of each argument.
     """
     weight = float((np.abs(out) * (np.abs(pre) @ np.array(largest) + np.abs(bias))).sum())
@@ -177,7 +178,7 @@ def from_line(
 ) -> Hidden:
     """Return the units of type ``kind`` that compute a piecewise-linear function of ``x``.
 
-    With ``steps``, the function is constant around every key.
+    ``steps`` states that the function is constant around every key of a table.
     """
     direction, at, coefficient, constant = along(line, steps=steps)
     pre, bias = direction[:, None], -direction * at

@@ -300,7 +300,8 @@ class RealFunctions:
     def _apart(self, a: Node, b: Node) -> float | None:
         """Return a lower bound on the distance of different values of two s-ops; None if it is unknown.
 
-        The distance follows from the declared separation or from possible values.
+        The bound follows from the declared separation, from possible values, or from means over the
+        same keys.
         """
         if self.known.target.separation is not None:
             # Compared numbers are equal or differ by at least the separation. Rewritten comparisons

@@ -29,7 +29,7 @@ _BYTES_OF_PAIR = 12
 def require_small(lowered: Lowered, slots: Slots, hidden: Mapping[Unit, Hidden] | None = None) -> None:
     """Raise an error if a network exceeds the limits of hidden units, residual width or memory.
 
-    Without ``hidden``, the minimum numbers of hidden units are used.
+    Without ``hidden``, the numbers of hidden units are estimated.
     """
     network, target = lowered.network, lowered.roles.known.target
     width = slots.size + network.sink

@@ -269,9 +269,9 @@ class _Attention(nn.Module):
             self.add_module(f"hook_{name}", nn.Identity())
 
     def _shown(self, name: str, value: Tensor) -> Tensor:
-        """Pass an activation [batch, head, position, d_head] through its hook and return the result.
+        """Pass an activation [batch, head, position, …] through its hook and return the result.
 
-        The hook receives the axes of TransformerLens: [batch, position, head, d_head].
+        The hook receives the axes of TransformerLens: [batch, position, head, …].
         """
         shown: Tensor = getattr(self, f"hook_{name}")(value.transpose(1, 2))
         return shown.transpose(1, 2)

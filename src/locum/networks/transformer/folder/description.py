@@ -80,7 +80,8 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
 def from_data(kind: Any, value: Any, where: str) -> Any:
     """Return the object of type ``kind`` from which :func:`to_data` created ``value``.
 
-    ``InputError`` with the location ``where`` is raised for data that do not match ``kind``.
+    In mappings, tuples become lists. ``InputError`` is raised for data that do not match ``kind``.
+    ``where`` is the location of the data in the file.
     """
     if kind == Atom:
         return _attribute(value, where, "a boolean, a number or a string")
