@@ -29,20 +29,23 @@ def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:
 
 
 def row_means(m: Matrix) -> Matrix:
-    """Return a matrix of the same shape in which every entry is the mean of its row, with one head."""
+    """Return a matrix of the same shape in which every entry is the mean of its row.
+
+    The means need one head. A matrix that is not compact needs a second head.
+    """
     m = m.compact()
     mean = aggregate(same_row(m), m.inside_or(0))
     return m.derive(where(m.inside, mean, 0), m.rows, m.columns)
 
 
 def row_sums(m: Matrix) -> Matrix:
-    """Return a matrix of the same shape in which every entry is the sum of its row, with one head."""
+    """Return a matrix of the same shape in which every entry is the sum of its row."""
     means = row_means(m)
     return means.map(means.columns * means.sop)
 
 
 def total(m: Matrix) -> Matrix:
-    """Return the sum of all entries as a 1×1 matrix, with one head.
+    """Return the sum of all entries as a 1×1 matrix.
 
     The s-op of the result equals the sum at every position.
     """

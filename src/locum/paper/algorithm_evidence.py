@@ -318,7 +318,7 @@ def check_operation() -> Iterator[Evidence]:
 
 
 def check_positions() -> Iterator[Evidence]:
-    """Run the index formulas of Proposition 1D, and compare the images of two shapes under prop."""
+    """Evaluate the index formulas of Proposition 1D, and compare images of prop for two shapes."""
 
     def outcomes(factor: int) -> dict[Shape, str]:
         def run(shape: Shape) -> tuple[Any, Any]:

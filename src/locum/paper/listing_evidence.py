@@ -190,7 +190,7 @@ def check_layers_of_listings() -> Iterator[Evidence]:
 
 
 def check_inversion() -> Iterator[Evidence]:
-    """Run the printed expression for the inverse, and check what M_A/|A| is equal to."""
+    """Run the printed expression for the inverse, and compare M_A/|A| with other matrices."""
     try:
         listings.program("inverse", prop(SQUARE).tolist())
     except LocumError as error:

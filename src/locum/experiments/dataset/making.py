@@ -465,7 +465,7 @@ class _TierMaking:
 
 
 def _require_alive(network: Network, batches: Sequence[Array], change: float) -> None:
-    """Reject a network with a head whose ablation changes no answer by more than ``change``."""
+    """Reject a network that has idle heads for the tolerance ``change``."""
     if idle := idle_heads(network, batches, change):
         raise RejectedProgramError(f"ablating {idle[0]} changes no answer")
 

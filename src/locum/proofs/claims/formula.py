@@ -179,9 +179,9 @@ class Formula:
         return Formula("sort", (self,), group)
 
     def match2(self, modulus: int) -> Formula:
-        """Return 1 for each entry s[i] such that some s[i] + s[j] is a multiple of ``modulus``, else 0.
+        """Return 1 for each entry s[i] for which s[i] + s[j] is a multiple of ``modulus`` for some j.
 
-        The index j may be equal to i. The matrix must have one row.
+        For other entries, return 0. The index j may be equal to i. The matrix must have one row.
         """
         return Formula("match2", (self,), modulus)
 

@@ -231,7 +231,7 @@ class Arrangement:
         self.steps, self.box = steps, box
 
     def number(self, value: float) -> LabelledArray:
-        """Return a number, which has no axes."""
+        """Return a number as an array without axes."""
         return LabelledArray(self.steps.number(value), ())
 
     def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:

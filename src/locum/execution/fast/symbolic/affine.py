@@ -256,7 +256,7 @@ class IndexScope:
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
-        """Return a smaller variable, or its digits, to replace another; return 0 for size 1.
+        """Return an expression with ``size`` values that replaces another variable; 0 for size 1.
 
         The name of the variable is the same in every attempt.
         """
