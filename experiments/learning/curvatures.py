@@ -9,7 +9,7 @@ from locum.experiments.learning.training import sharpness
 
 
 def main() -> None:
-    """Print a table for U of two orders, by the set of trainable weights, as compiled and balanced."""
+    """Print the largest curvature for U of two orders, with and without balanced weights."""
     parser = argparse.ArgumentParser(description="Print the largest curvature of the loss at U.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     rows = []

@@ -2,7 +2,7 @@
 
 On an ordinary machine, the defaults limit a text to about two seconds of work, and a session to about
 one gigabyte of memory. The limits in :class:`Limits` are adjustable:
-``Session(limits=Limits(steps=10_000_000))``.
+``Session(limits=Limits(steps=10_000_000, text_steps=10_000_000))``.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Exactness:
         return self._faithful[node]
 
     def embedded(self, node: Node) -> bool:
-        """Return whether an s-op depends only on the token, or only on the position.
+        """Return whether an embedding can contain an s-op.
 
         With ``fold=False``, the result is false for aggregates.
         """
