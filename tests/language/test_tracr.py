@@ -115,6 +115,21 @@ def test_a_program_gives_what_tracr_gives(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 1 if isinstance(x, float) else 0,
+        lambda x: type(x).__name__,
+        lambda x: x * len(str(x)),
+        lambda x: x * {0.5: 3}.get(x, 1),
+        lambda x: x if isinstance(x, float) else x + 1,
+    ],
+)
+def test_a_function_that_inspects_a_mean_is_refused(function: Any) -> None:
+    with pytest.raises(GraphError, match="a function of means"):
+        locum.rasp.from_tracr(mapped(function, half), vocabulary="ab", length=3)
+
+
 def test_what_cannot_be_taken_over_is_refused() -> None:
     with pytest.raises(GraphError, match="expected an SOp of tracr"):
         locum.rasp.from_tracr(locum.tokens, vocabulary="ab", length=3)

@@ -19,10 +19,11 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from locum.errors import ExecutionError, GraphError
-from locum.graph import Atom
+from locum.graph import Atom, is_atom
 from locum.rasp.branches import follow, is_boolean
 from locum.rasp.handles import Selector, SOp
 from locum.rasp.python import (
@@ -38,10 +39,12 @@ from locum.rasp.python import (
     tokens,
     where,
 )
-from locum.rasp.tabulated import MAX_ROWS, Domain, call_on_all, selector, table
+from locum.rasp.tabulated import MAX_ROWS, Domain, call_on_all, called, selector, table
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"
+#: Means on which the conversion of a function is compared with the function.
+_SAMPLES = (0, 1, 2, 0.0, 0.25, 1 / 3, 0.5, 1.0, 2.0, 2.75, -1.5)
 #: The value that marks a position without an error.
 _FINE = "a value"
 
@@ -174,6 +177,8 @@ class _Importer:
         known = [values for values in sets if values is not None]
         if len(known) < len(sets):
             traced = _traced(function, arguments)
+            if traced is not None and not _agrees_on_samples(function, arguments, function):
+                traced = None
             for argument in arguments:
                 if traced is argument.sop:  # the function returns one of its arguments
                     return argument
@@ -338,6 +343,8 @@ def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _
     followed = follow(function, [argument.sop for argument in arguments])
     if followed is None:
         return None
+    if not _agrees_on_samples(function, arguments, lambda *sops: _first(follow(function, sops))):
+        return None
     sop, results = followed
     values: list[Any] = []
     for result in results:
@@ -389,6 +396,42 @@ def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain 
         if len(means) > MAX_ROWS:
             return None
     return Domain([*default, *sorted(integers), *sorted(means)], name=_NAME)
+
+
+def _first(followed: tuple[SOp, list[SOp]] | None) -> SOp | None:
+    return None if followed is None else followed[0]
+
+
+def _agrees_on_samples(
+    function: Callable[..., Any], arguments: Sequence[_Imported], converted: Callable[..., Any]
+) -> bool:
+    """Return whether ``converted`` computes on s-ops what ``function`` computes on sample values.
+
+    They differ if the function inspects its arguments, for example with ``isinstance`` or ``str``.
+    Samples for which one of them is undefined are ignored.
+    """
+    sets = [_SAMPLES if each.values is None else each.values.all[: len(_SAMPLES)] for each in arguments]
+    for row in product(*sets):
+        result = called(function, row, strict=True)
+        if result is None or not is_atom(result[0]):
+            continue
+        try:
+            answer = converted(*(lookup(tokens, {0: value}) for value in row))([0])[0]
+            if _differ(answer, result[0]):
+                return False
+        except Exception:  # functions may raise any error on these arguments
+            continue
+    return True
+
+
+def _differ(one: Atom, other: Atom) -> bool:
+    """Return whether two texts differ, or two numbers by more than rounding errors.
+
+    A text and a number do not differ, because a text represents a number if other results are texts.
+    """
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str) and one != other
+    return not math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
 
 
 def _agree(
