@@ -2,8 +2,8 @@
 
 Tracr's own compiler stages build each network with Tracr's defaults. The sizes are the numbers of
 layers, heads and hidden units, and the width of the residual stream. The network is run as Tracr
-defines it (``SeriesWithResiduals.apply``), and its outputs are compared with Tracr's evaluation of the program.
-JAX is not required, because Tracr uses JAX only after the weights have been computed.
+defines it (``SeriesWithResiduals.apply``), and its outputs are compared with Tracr's evaluation of the
+program. JAX is not required, because Tracr uses JAX only after the weights have been computed.
 
 Programs of InterpBench are written for Tracr. The translation of other programs uses few operations.
 Elementwise operations on one s-op become one ``Map``, elementwise operations on two s-ops become one
