@@ -235,3 +235,23 @@ def test_undefined_tables_with_real_tokens(program: SOp, kind: str) -> None:
         )
         with pytest.raises(ExecutionError):
             network([1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", ["exact", "glu"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        0 * (2 / tokens),
+        (2 / tokens) - (2 / tokens),
+        (tokens / tokens) ** 0,
+        1 ** (2 / tokens),
+        aggregate(full, 0 * log(tokens)),
+    ],
+)
+def test_an_undefined_number_that_cancels_is_refused(program: SOp, kind: str) -> None:
+    model = locum.compile(program, length=2, numeric=True, feed_forward=kind, tolerance=1e-2)
+    for sequence in ([1.0], [2.0, 0.5]):
+        assert is_close(model(sequence), program(sequence), 1e-9)
+    for sequence in ([0.0], [1.0, 0.0]):
+        with pytest.raises(ExecutionError):
+            model(sequence)

@@ -372,3 +372,15 @@ def test_tables_whose_steps_floats_round(kind: str) -> None:
         assert (
             np.abs(np.subtract(network(inputs), (tokens * length)(inputs))).max() <= network.error_bound
         )
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_comparison_of_unbounded_numbers_has_no_certified_error(dtype: str, attention: str) -> None:
+    """The network loses an index that it adds to a large token: the bound was near 0 all the same."""
+    model = compile(
+        aggregate(select(tokens + indices, tokens, "<="), length),
+        length=4, numeric=True, feed_forward="glu", separation=0.05, tolerance=0.01, prefer="exact",
+        dtype=dtype, attention=attention,
+    )  # fmt: skip
+    assert model.error_bound == math.inf

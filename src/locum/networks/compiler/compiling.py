@@ -301,7 +301,7 @@ def _compiled(
     weights.require_small(lowered, slots, fitted.hidden if fitted and fitted.hidden else None)
     tracing = Tracing(lowered, origins)
     assembled = weights.assemble(lowered, slots, fitted, outputs, tracing.made_for(root))
-    gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
+    gaps = list(program.undefined(root, written_out, known.selectors, lowered.computed()))
     for node in gaps:
         if known.selectors.values.finite(node) == ():  # then every input would be rejected
             raise CompileError("the s-op is undefined for every input", lowered.label(node))

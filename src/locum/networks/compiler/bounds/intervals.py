@@ -139,9 +139,10 @@ def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bo
         low, high = low + np.minimum(*ends), high + np.maximum(*ends)
     largest = float(np.max(weight, initial=0.0))
     if sums_exactly(largest, step, dtype):
-        return ErrorInterval(low, high, error, step if math.isfinite(step) else 1.0)
+        step = step if math.isfinite(step) else 1.0
+        return ErrorInterval(low, high, error, step, unbounded=unbounded)
     if sums_exactly(largest, grid, dtype):
-        return ErrorInterval(low, high, error, on_grid=grid)
+        return ErrorInterval(low, high, error, on_grid=grid, unbounded=unbounded)
     positive = bool((fixed >= 0).all())
     relative, own = np.zeros(positions), np.zeros(positions)
     for part, c in others:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -31,7 +31,7 @@ from locum.networks.compiler.network.network import (
     Unit,
     Value,
 )
-from locum.networks.compiler.network.roles import Role, Roles
+from locum.networks.compiler.network.roles import Role, Roles, in_order
 from locum.networks.compiler.scoring.scores import Linear, Scores
 
 
@@ -198,6 +198,32 @@ class Lowered:
     #: The s-ops that each column of the embeddings represents, usually up to a factor and a constant.
     #: The column with which a head counts the length represents the length.
     embeds: Mapping[Signal, Collection[Node]] = field(default_factory=dict)
+
+    def computed(self) -> set[Node]:
+        """Return the s-ops that feed-forwards of the network compute, also as combinations of others.
+
+        S-ops that cancel, such as x in x − x and 0·x, are omitted.
+        """
+        found = {below for unit in self.network.units for below in self._within(unit)}
+        gates = (Role.LINEAR, Role.FUNCTION, Role.TABLE)
+        for node in self.schedule.order:
+            if self.roles.of(node) is Role.LINEAR and all(
+                below in found or self.roles.of(below) not in gates
+                for below, _ in self.roles.parts(node)
+            ):
+                found.add(node)
+        return found
+
+    def _within(self, unit: Unit) -> Iterator[Node]:
+        """Yield the s-ops that a unit computes, from those that it reads."""
+
+        def below(node: Node) -> list[Node]:
+            stops = unit.gate is not None or (node in unit.reads and node is not unit.node)
+            return [] if stops else self.roles.reads(node)
+
+        for node in in_order(unit.node, below):
+            if node is unit.node or node not in unit.reads:
+                yield node
 
 
 def lower(
