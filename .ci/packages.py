@@ -31,13 +31,13 @@ from tests.documents import blocks, matches
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DIST = ROOT / "build" / "packages"
-#: Commands with patterns of their output. The commands of the README and of docs/claims.md are also run.
+#: Commands with patterns of their output. The commands of the README are also run.
 COMMANDS = {
     "locum --version": r"locum \d",
     "locum --help": "simulate",
     "locum simulate": "T\\(X\\)|figure|error",
     "locum run transpose": r"1\.0, 3\.0",
-    "locum paper items --json": '"holds": true',
+    "locum run reverse --input abc": "c.*b.*a",
 }
 #: Commands that run until they are stopped; the playground is started below.
 ENDLESS = ("locum playground", "locum repl")
@@ -174,12 +174,11 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
 
 
 def readme_commands() -> list[str]:
-    """Return the ``locum`` commands in inline code of the README and of docs/claims.md.
+    """Return the ``locum`` commands in inline code of the README.
 
     Commands that contain … or run until they are stopped are omitted.
     """
-    pages = (ROOT / "README.md", ROOT / "docs" / "claims.md")
-    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = dict.fromkeys(re.findall(r"`(locum [^`]+)`", text))
     return [command for command in named if "…" not in command and not command.startswith(ENDLESS)]
 

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from locum import __version__
-from locum.interface.cli.main import COMMANDS, cli
+from locum.interface.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -85,22 +85,6 @@ def test_the_floors_are_those_that_are_declared() -> None:
         assert version == declared[name] or re.fullmatch(
             rf"{re.escape(declared[name])}(\.\d+)+", version
         ), name
-
-
-def test_every_claim_names_a_command_that_exists() -> None:
-    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    table = text.partition("| claim | command |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
-    assert len(table) >= 10
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for row in table:
-        commands = re.findall(r"`((?:locum|make|python) [^`]+)`", row)
-        assert commands, row
-        for command in commands:
-            program, argument = command.split()[:2]
-            known = {"locum": COMMANDS, "make": targets}.get(program)
-            assert argument in known if known is not None else (ROOT / argument).exists(), command
-            # A wheel has the examples by name, and no files of the repository beside it.
-            assert program != "locum" or "/" not in command, command
 
 
 def test_the_version_is_the_same_everywhere() -> None:

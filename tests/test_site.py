@@ -5,24 +5,15 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
-import re
 import shlex
-from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
-from docs.site import command_pages, contents, links, notebooks, recipes, reference
-from docs.site.openings import DRAWN, opening
-from docs.site.snippets import SNIPPETS
+from docs.site import command_pages, contents, links, notebooks, reference
 
 import locum
-from locum.interface.playground import answer
-from locum.interface.playground.share import fragment, state
-from locum.paper.errata import ERRATA
-from locum.paper.items import ITEMS
-from locum.proofs import claim
-from locum.rasp import Limits
+from locum.interface.playground.share import fragment
 from locum.rasp.text.describing import library_texts, reserved
 from tests.documents import PAGES, counted, run_page
 
@@ -32,9 +23,9 @@ needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 @functools.cache
 def generated() -> dict[str, str]:
-    """All generated pages and pictures."""
+    """All generated pages."""
     # Some public names are modules of torch, and their docstrings come with them.
-    return {**recipes.pages(), **(reference.pages() if TORCH else {})}
+    return reference.pages() if TORCH else {}
 
 
 def test_every_page_is_in_the_table_of_contents_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,72 +34,6 @@ def test_every_page_is_in_the_table_of_contents_once(monkeypatch: pytest.MonkeyP
         contents, "written", lambda: ["stray", *(p.stem for p in contents.DOCS.glob("*.md"))]
     )
     assert contents.complaints() == ["docs/stray.md is in no section of docs/site/contents.py"]
-
-
-def test_every_item_has_its_recipe() -> None:
-    assert SNIPPETS.keys() == ITEMS.keys()
-    pages = generated()
-    for key, item in ITEMS.items():
-        page = pages[f"recipes/{key}.md"]
-        assert item.claim in page
-        assert all(f"- {number} ({ERRATA[number].severity})" in page for number in item.errata)
-        assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
-        assert "127.0.0.1:8000/#v1=" in page
-
-
-def test_the_commands_on_the_page_of_an_item_name_claims() -> None:
-    texts = [text for path, text in generated().items() if path.startswith("recipes/")]
-    commands = re.findall(r"`locum prove claim (.+?)`", "".join(texts))
-    assert len(commands) > 30
-    for command in commands:
-        words, _, recipe = command.partition(" --recipe ")
-        name, *shape = words.split()
-        stated = claim(name, *map(int, shape), recipe=recipe or None)
-        assert stated.recipe == recipe
-
-
-@pytest.mark.parametrize("key", ITEMS)
-def test_a_recipe_opens_its_own_construction_in_the_playground(key: str) -> None:
-    (link,) = re.findall(r"\(http://127\.0\.0\.1:8000/(#[^)]+)\)", generated()[f"recipes/{key}.md"])
-    opened = state(link)
-    if opened.get("mode") == "universal":
-        assert opened.keys() == {"mode", "u"}
-        reply = answer({"action": "explain", **opened["u"]})
-        assert reply["ok"], reply
-        assert reply["error"] < 1e-5
-        return
-    assert opened.keys() == {"source", "input", "pane"}
-    program = {name: opened[name] for name in ("source", "input")}
-    reply = answer({"action": "run", **program})
-    assert reply["ok"], reply
-    assert reply["errors"] == []
-    # A listing sets its own example; then the input beside it is not another one.
-    assert (
-        not reply.get("own") or [str(value) for value in json.loads(opened["input"])] == reply["input"]
-    )
-    assert answer({"action": "draw", **program})["ok"]
-
-
-def test_what_is_drawn_is_right() -> None:
-    expected: dict[str, list[float]] = {
-        "aggregation": [3, 4, 8, 9, 14],
-        "sum": [7, 7, 7],
-        "multihead": [1, 1, 5, 5, 9, 9, 13, 13],
-        "k-parity": [1] * 7,
-        "encoder-parts": [0, -1.22474, 1.22474, 1.33630, -0.26726, -1.06904],
-        "lipschitz": [0.5, 0.75],
-    }
-    result = {key: program(values) for key, (program, values) in DRAWN.items()}
-    assert result.keys() == expected.keys()
-    for key, values in expected.items():
-        assert result[key][: len(values)] == pytest.approx(values, abs=1e-5)
-
-
-def test_recipes_of_different_items_open_different_things() -> None:
-    opened = {key: fragment(opening(item).state) for key, item in ITEMS.items()}
-    for link in set(opened.values()):
-        same = {key for key, other in opened.items() if other == link}
-        assert len(same) == 1 or same in ({"positions", "attention"}, {"matmul", "complexity"})
 
 
 @needs_torch
@@ -123,11 +48,10 @@ def test_every_public_name_has_an_example_that_runs() -> None:
 
 
 @needs_torch
-def test_the_reference_has_every_name_and_limit() -> None:
+def test_the_reference_has_every_name() -> None:
     page = generated()["reference/library.md"]
     assert all(f"### {name}\n" in page for name in library_texts())
     assert all(f"`{name}" in page for name in reserved() - library_texts().keys())
-    assert all(f"| `{field.name}` |" in generated()["reference/limits.md"] for field in fields(Limits))
 
 
 def test_the_reference_has_every_command_with_a_valid_example() -> None:
@@ -149,17 +73,6 @@ def test_the_page_of_the_graph_is_current() -> None:
 
     written = operations.PAGE.read_text(encoding="utf-8")
     assert operations.page() == written, "try python -m docs.site.operations"
-
-
-@needs_torch
-def test_the_page_of_operations_is_current() -> None:
-    import torch
-    from docs.site import torch_operations
-
-    written = torch_operations.PAGE.read_text(encoding="utf-8")
-    if f"PyTorch {torch.__version__.partition('+')[0]}." not in written:
-        pytest.skip("PyTorch of another version decomposes other operations")
-    assert torch_operations.page() == written, "try python -m docs.site.torch_operations"
 
 
 def test_generated_pages_show_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

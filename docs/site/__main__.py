@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from docs.site import links, notebooks, recipes, reference
+from docs.site import links, notebooks, reference
 from docs.site.contents import ROOT, complaints
 from docs.site.staging import stage
 
@@ -45,8 +45,8 @@ def main() -> int:
 
 
 def generated() -> dict[str, str]:
-    """Return the texts of all generated pages and figures, by their paths in docs/."""
-    return {**recipes.pages(), **reference.pages(), **notebooks.pages()}
+    """Return the texts of all generated pages, by their paths in docs/."""
+    return {**reference.pages(), **notebooks.pages()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Define the contents of the site: the sections of the sidebar, and the cards of the home page.
 
 A page is referred to by the name of a file in docs/ without its suffix, or by the name of a generated
-page (``recipes/…``, ``reference/…``, ``notebooks/…``). The build fails if a page of docs/ is in no
+page (``reference/…``, ``notebooks/…``). The build fails if a page of docs/ is in no
 section, or if another rule of :func:`complaints` is broken.
 """
 
@@ -32,7 +32,7 @@ class Card:
 
 
 SECTIONS = (
-    Section("Get started", ("installing", "tutorial", "notebooks/rasp", "how_u_works", "faq")),
+    Section("Get started", ("installing", "tutorial", "notebooks/rasp", "how_u_works")),
     Section(
         "How-to guides",
         (
@@ -47,14 +47,11 @@ SECTIONS = (
             "dataset",
             "languages",
             "equivalence",
-            "non_regular_languages",
             "verification",
             "new_claims",
             "playground",
-            "hosting",
             "teaching",
             "from_tracr",
-            "sweeps",
         ),
     ),
     Section(
@@ -63,17 +60,15 @@ SECTIONS = (
             "execution",
             "heads",
             "compiler_internals",
-            "prover",
             "classification",
             "feed_forwards",
             "head_counts",
             "looped_transformers",
             "learning",
             "benchmarks",
-            "claims",
         ),
     ),
-    Section("The paper", ("paper", "recipes/index", "errata", "errata-note", "proofs", "theorems")),
+    Section("The paper", ("paper", "errata", "proofs")),
     Section(
         "Reference",
         (
@@ -86,14 +81,10 @@ SECTIONS = (
             "simulators",
             "constructions",
             "compiler_options",
-            "certificates",
-            "torch_operations",
-            "architectures",
             "trained_networks",
             "operations",
             "reference/commands",
             "reference/api",
-            "reference/limits",
             "glossary",
         ),
     ),
@@ -108,12 +99,12 @@ CARDS = (
     Card(
         "I have read the paper",
         "Run each item of the paper as a program, and read its errata and proofs.",
-        ("how_u_works", "paper", "recipes/index", "errata", "simulators", "looped_transformers"),
+        ("how_u_works", "paper", "errata", "simulators", "looped_transformers"),
     ),
     Card(
         "I use trained models",
         "Run PyTorch and Hugging Face models on U, compare the results with eager execution, and record attention patterns.",
-        ("huggingface", "torch", "notebooks/pytorch", "architectures", "hypotheses"),
+        ("huggingface", "torch", "notebooks/pytorch", "hypotheses"),
     ),
     Card(
         "I interpret transformers",
@@ -122,8 +113,8 @@ CARDS = (
     ),
     Card(
         "I prove theorems",
-        "Prove statements for all inputs with certificates, check theorems for all shapes in Coq, and certify errors.",
-        ("verification", "certificates", "proofs", "theorems"),
+        "Prove statements for all inputs, check theorems for all shapes in Coq, and certify errors.",
+        ("verification", "new_claims", "proofs"),
     ),
     Card(
         "I study formal languages",

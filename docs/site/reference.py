@@ -1,20 +1,17 @@
-"""Write the reference pages: the API from docstrings, commands, the library of RASP text, and limits."""
+"""Write the reference pages: the API from docstrings, commands, and the library of RASP text."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any
 
 from docs.site import command_pages
 
 import locum
-from locum.interface.playground.playground_worker import Limits as WorkerLimits
 from locum.rasp.text.builtins import EXTENSIONS
 from locum.rasp.text.describing import library_texts, meanings, reserved
-from locum.rasp.text.limits import Limits
 
 #: Sections of the page on the API for the names of ``locum``: titles, and the packages that define the
 #: names of each section.
@@ -58,36 +55,6 @@ VALUES = {
 NOT_RUN = "<!-- not run: every session runs it at its start -->"
 #: Classes whose inherited members are also listed on the page of the API.
 WHOLE = {"UniversalSimulator", "CompiledTransformer"}
-#: Limits that are constants of modules: the limited quantity, the module, and the name of the constant.
-CONSTANTS = (
-    ("bits of a product or a power of integers in a session", "locum.budget", "MAX_BITS"),
-    ("characters of a string in a session", "locum.budget", "MAX_STRING"),
-    ("nodes of a graph that is read from JSON", "locum.graph.serialize", "MAX_NODES"),
-    ("heads of one family", "locum.graph.operations", "LARGEST_FAMILY"),
-    ("tokens of U in a run without a plan", "locum.simulators.simulator", "MAX_TOKENS"),
-    (
-        "order of a matrix that `inverse` inverts by cofactors by default",
-        "locum.constructions.inverse",
-        "LARGEST_COFACTOR_ORDER",
-    ),
-    ("tokens that `locum run --draw` draws", "locum.rasp.drawing.flow", "MAX_LENGTH"),
-    (
-        "combinations of values that the compiler lists for an s-op that depends on tokens",
-        "locum.networks.compiler.program.sources",
-        "MAX_COMBINATIONS",
-    ),
-    ("states of an automaton", "locum.languages.automata", "MAX_STATES"),
-    ("elements of a syntactic monoid", "locum.languages.monoid", "MAX_ELEMENTS"),
-    ("degree of a polynomial in a proof", "locum.proofs.checker.quotients", "MAX_DEGREE"),
-    ("characters of a program in the playground", "locum.interface.playground.requests", "MAX_SOURCE"),
-    ("tokens of an input in the playground", "locum.interface.playground.requests", "MAX_TOKENS"),
-    (
-        "rows and columns of U's matrices in the playground",
-        "locum.interface.playground.requests",
-        "MAX_SIDE",
-    ),
-    ("bytes of a request to the playground", "locum.interface.playground.server", "MAX_BODY"),
-)
 
 
 def pages() -> dict[str, str]:
@@ -96,7 +63,6 @@ def pages() -> dict[str, str]:
         "reference/api.md": api(),
         "reference/commands.md": command_pages.page(),
         "reference/library.md": library(),
-        "reference/limits.md": limits(),
     }
 
 
@@ -210,76 +176,3 @@ def _table(names: Iterable[str]) -> str:
         f"| `{words[name][0]}` | {words[name][1].replace('|', chr(92) + '|')} |" for name in names
     )
     return f"| name | meaning |\n|---|---|\n{rows}"
-
-
-def limits() -> str:
-    """Return the Markdown text of the page on the limits of programs, sizes and requests."""
-    text = inspect.getsource(Limits)
-    session = "\n".join(
-        f"| `{field.name}` | {field.default:,} | {_comment(text, field.name)} |"
-        for field in fields(Limits)
-    )
-    worker = "\n".join(
-        f"| `{field.name}` | {field.default:,} | {_comment(inspect.getsource(WorkerLimits), field.name)} |"
-        for field in fields(WorkerLimits)
-    )
-    constants = "\n".join(
-        f"| {what} | {getattr(importlib.import_module(module), name):,} | `{module}.{name}` |"
-        for what, module, name in CONSTANTS
-    )
-    return f"""# Limits
-
-Use this page to look up the limits of Locum and their values. If RASP text exceeds a limit, Locum reports an error. An exception is the
-limit `cells`: a larger selector is displayed in part. The values in the tables are read from the code.
-
-## Limits on RASP text
-
-These limits apply to sessions, `locum run` and `locum repl` ([language reference](../language.md#limits)). The limits are fields of
-`locum.rasp.Limits`. To raise a limit in Python, pass it to the session: `Session(limits=Limits(steps=10_000_000))`.
-
-| field | default | limited quantity |
-|---|---|---|
-{session}
-
-## Limits on a request to the playground
-
-| field | default | limited quantity |
-|---|---|---|
-{worker}
-
-## Limits on sizes
-
-| limited quantity | maximum | constant |
-|---|---|---|
-{constants}
-
-## Further limits
-
-- **U.** If a matrix product has more entries than the sequence has tokens, U pads the sequence ([errata](../errata.md), E17).
-- **Compiler.** `locum.compile` raises `CompileError` if a program does not fit into a network
-  ([supported programs](../compiler.md#supported-programs)). The outputs of a network may
-  [differ from dense execution](../compiler.md#differences-from-dense-execution).
-- **Fast execution.** If neither a plan nor the structured tier supports a program, fast execution warns and uses dense execution, for up to
-  4,096 tokens ([execution](../execution.md)).
-- **Proofs.** A proof holds for all inputs of the given shapes. [Theorems in Coq](../proofs.md) hold for all shapes.
-- **Playground.** The limits of worker processes require Linux or macOS.
-- **Python.** Locum requires Python 3.11 or newer.
-"""
-
-
-def _comment(source: str, name: str) -> str:
-    """Return the comment above a field of a class as Markdown.
-
-    Consecutive fields may share a comment.
-    """
-    lines: list[str] = []
-    fresh = True
-    for line in map(str.strip, source.splitlines()):
-        if line.startswith("#:"):
-            lines = [*([] if fresh else lines), line.removeprefix("#:").strip()]
-            fresh = False
-        elif line.startswith(f"{name}:"):
-            return " ".join(lines).replace("``", "`")
-        else:
-            fresh = True
-    raise ValueError(f"expected a field {name} with a comment, got none")

@@ -21,7 +21,7 @@ ROOT_PAGES = {"README": "README", "CONTRIBUTING": "Contributing", "CHANGELOG": "
 def stage(folder: Path, generated: dict[str, str]) -> None:
     """Write the sources of the site to ``folder``.
 
-    ``generated`` contains the texts of generated pages and figures, by their paths in docs/.
+    ``generated`` contains the texts of generated pages, by their paths in docs/.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
