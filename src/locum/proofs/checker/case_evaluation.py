@@ -8,17 +8,21 @@ operation is defined.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from locum.errors import InputError
 from locum.graph import COMPARISONS, Node, members, postorder
+from locum.graph.traversal import walk
 from locum.proofs.checker.proof_case import UNKNOWN, Case, NoValueError, Value, is_boolean, is_number
 from locum.proofs.checker.quotients import simplify
+
+if TYPE_CHECKING:
+    from locum.proofs.claims.formula import Formula
 
 Heads: TypeAlias = Mapping[Node, int]
 #: An operation that may be undefined: its node, heads and position.
@@ -166,34 +170,27 @@ Inputs: TypeAlias = Mapping[str, Matrix]
 #: A function that applies a named elementwise operation to scalars.
 Apply: TypeAlias = Callable[..., Any]
 
-_RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
 _ELEMENTWISE = {
     "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "maximum": 2, "minimum": 2, "negate": 1,
     "absolute": 1, "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "erf": 1,
 }  # fmt: skip
 
 
-def read_rational(text: Any) -> Fraction:
-    """Convert a string such as ``"-3/7"`` to a fraction."""
-    if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
-        raise InputError(f"number: expected a rational number such as -3/7, got {str(text)[:40]!r}")
-    return Fraction(text)
-
-
 def evaluate_formulas(
-    table: Sequence[Any], roots: Sequence[int], inputs: Inputs, apply: Apply, known: Any = None
-) -> dict[int, Matrix]:
-    """Evaluate the rows ``roots`` of a table of formulas and all rows on which they depend.
+    roots: Sequence[Formula],
+    inputs: Inputs,
+    apply: Apply,
+    known: Mapping[Formula, Matrix] | None = None,
+) -> dict[Formula, Matrix]:
+    """Evaluate the formulas ``roots`` and all formulas of which they consist.
 
-    A row is ``[operation, [indices of earlier rows], attribute]``. ``known`` contains the values of
-    rows that were evaluated before. Return the matrices by row index.
+    ``known`` contains the values of formulas that were evaluated before. Return the value of each
+    formula.
     """
-    needed, values, formulas = set(roots), dict(known or {}), Formulas(inputs, apply)
-    for number in reversed(range(len(table))):
-        needed.update(table[number][1] if number in needed - values.keys() else ())
-    for number in sorted(needed - values.keys()):
-        op, operands, attribute = table[number]
-        values[number] = formulas.evaluate(op, [values[n] for n in operands], attribute)
+    values, formulas = dict(known or {}), Formulas(inputs, apply)
+    for part in walk(roots, attrgetter("operands"), lambda one: one not in values):
+        operands = [values[operand] for operand in part.operands]
+        values[part] = formulas.evaluate(part.op, operands, part.attribute)
     return values
 
 
@@ -211,7 +208,7 @@ class Formulas:
                 if (len(self.inputs[name]), len(self.inputs[name][0])) == (rows, columns):
                     return self.inputs[name]
             case "constant", [number, rows, columns], [] if are_sizes(rows, columns):
-                top, bottom = read_rational(number).as_integer_ratio()
+                top, bottom = number.as_integer_ratio()
                 entry = top if bottom == 1 else self.apply("divide", top, bottom)
                 return [[entry] * columns for _ in range(rows)]
             case "identity", order, [] if are_sizes(order):
