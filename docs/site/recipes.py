@@ -19,7 +19,6 @@ from docs.site.openings import DRAWN, LIKE, opening
 from docs.site.snippets import SNIPPETS
 
 from locum.interface.cli.programs import Program
-from locum.interface.display.claims import sentence
 from locum.interface.playground.share import fragment
 from locum.paper import listings
 from locum.paper.as_printed import stated
@@ -149,12 +148,7 @@ def _formula(item: Item) -> Iterator[str]:
         return
     yield "## Formula"
     claim = stated(item.quick_proofs[-1])
-    text = re.sub(r", P being <code>.*?</code>$", "", sentence(claim))
-    yield f'<div class="formula"><p>{text[:1].upper() + text[1:]}</p></div>'
-    yield (
-        "This formula is proven; here it is shown for one shape. P⟨…⟩ denotes the output of the program P on these "
-        "tokens."
-    )
+    yield f"For {claim.scope}: {claim.heading}. This formula is proven; here it is shown for one shape."
 
 
 def _picture_part(item: Item) -> Iterator[str]:
@@ -265,7 +259,7 @@ def _proofs(item: Item) -> Iterator[str]:
         )
         yield (
             f"The item is proven for all inputs, at {len(item.proofs)} combinations of shapes and recipes "
-            f"([verification](../verification.md)). `make prove` proves all of these claims with certificates. "
+            f"([verification](../verification.md)). "
             f"Some of these claims can be proven in seconds: {commands}."
         )
     if item.theorems:

@@ -9,7 +9,7 @@ from pathlib import Path
 import locum.proofs.checker
 
 FOLDER = Path(locum.proofs.checker.__file__).parent
-#: Claims are imported for types only: the module ``claims/claim.py`` imports NumPy.
+#: All that the checker may import of Locum beside itself: claims, the graph, and errors.
 ALLOWED = ("locum.graph", "locum.errors", "locum.proofs.checker", "locum.proofs.claims")
 
 

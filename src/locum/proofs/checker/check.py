@@ -18,12 +18,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from locum.errors import InputError
 from locum.graph import postorder
 from locum.graph.traversal import walk
-from locum.proofs.checker.case_evaluation import Evaluator, Matrix, Site
+from locum.proofs.checker.case_evaluation import Evaluator, Site
 from locum.proofs.checker.exponentials import Combination, keep_exponent
 from locum.proofs.checker.proof_case import (
     COMPARISONS,
@@ -35,10 +35,9 @@ from locum.proofs.checker.proof_case import (
 )
 from locum.proofs.checker.proof_tree import Branch, Question, Tree
 from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Rational, simplify
-
-if TYPE_CHECKING:
-    from locum.proofs.claims.claim import Claim
-    from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.formula_operations import Matrix
 
 #: The answers on the path to a leaf.
 Path: TypeAlias = Sequence[tuple[Question, int]]

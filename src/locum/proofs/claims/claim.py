@@ -17,9 +17,9 @@ from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.execution.domains import Domain, Value
 from locum.graph import Node, postorder, stable_hash
-from locum.proofs.checker.case_evaluation import Apply, evaluate_formulas
-from locum.proofs.checker.case_evaluation import Matrix as Rows
-from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.formula import Formula, evaluate_formulas
+from locum.proofs.claims.formula_operations import Apply
+from locum.proofs.claims.formula_operations import Matrix as Rows
 from locum.rasp.handles import SOp
 
 #: An input matrix: its name and its numbers of rows and columns.

@@ -1,7 +1,7 @@
 """Represent formulas of matrices, which are the references of claims.
 
-A :class:`Formula` is an expression over the input matrices. The module ``checker/case_evaluation.py``
-defines all operations.
+A :class:`Formula` is an expression over the input matrices. All operations are defined in
+``formula_operations.py``.
 
 >>> x = Formula.input("X", 2, 3)
 >>> (x @ x.T).softmax() @ x
@@ -14,12 +14,14 @@ locum.errors.InputError: add: expected operands of shapes that fit, got 2×3 and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
-from locum.proofs.checker.case_evaluation import Formulas, are_sizes
+from locum.graph.traversal import walk
+from locum.proofs.claims.formula_operations import Apply, Formulas, Inputs, Matrix, are_sizes
 
 Number: TypeAlias = "int | Fraction"
 Shape: TypeAlias = tuple[int, int]
@@ -193,3 +195,21 @@ class Formula:
 
 def _zeros(shape: Shape) -> list[list[int]]:
     return [[0] * shape[1] for _ in range(shape[0])]
+
+
+def evaluate_formulas(
+    roots: Sequence[Formula],
+    inputs: Inputs,
+    apply: Apply,
+    known: Mapping[Formula, Matrix] | None = None,
+) -> dict[Formula, Matrix]:
+    """Evaluate the formulas ``roots`` and all formulas of which they consist.
+
+    ``known`` contains the values of formulas that were evaluated before. Return the value of each
+    formula.
+    """
+    values, formulas = dict(known or {}), Formulas(inputs, apply)
+    for part in walk(roots, attrgetter("operands"), lambda one: one not in values):
+        operands = [values[operand] for operand in part.operands]
+        values[part] = formulas.evaluate(part.op, operands, part.attribute)
+    return values
