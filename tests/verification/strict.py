@@ -83,7 +83,7 @@ def _judge(claim: Claim, point: Sequence[Fraction]) -> str:
         expected = [value for row in formulas.evaluate(claim.reference) for value in row]
     except NoValueError:
         return NO_REFERENCE
-    tokens = [
+    tokens: list[Value] = [
         Fraction(token) if isinstance(token, int) else inputs[token[0]][token[1]][token[2]]
         for token in claim.layout
     ]
@@ -328,7 +328,7 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
 class Program:
     """A program, evaluated on tokens."""
 
-    def __init__(self, rows: Sequence[Any], tokens: Sequence[Fraction]) -> None:
+    def __init__(self, rows: Sequence[Any], tokens: Sequence[Value]) -> None:
         self.rows = rows
         self.tokens = tokens
         self.positions = range(len(tokens))
