@@ -33,13 +33,6 @@ class Branch:
     #: For an impossible leaf, inequalities that contradict each other; otherwise None.
     contradiction: tuple[tuple[str, int], ...] | None = None
 
-    @property
-    def leaves(self) -> int:
-        """Number of leaves below this node, without impossible leaves."""
-        if self.question is None:
-            return int(self.contradiction is None)
-        return sum(child.leaves for child in self.children)
-
 
 @dataclass(frozen=True)
 class Tree:

@@ -67,11 +67,6 @@ class Evidence:
     entries: int = 0
     terms: int = 0
 
-    @property
-    def cases(self) -> int:
-        """Number of cases of the proof: leaves of all trees, without impossible leaves."""
-        return sum(tree.root.leaves for tree in self.trees)
-
 
 class NotProvenError(LocumError):
     """Raised if the prover does not support a claim, cannot show a target, or reaches a limit."""

@@ -113,6 +113,7 @@ class Proof(_Verdict):
     """A proof that a claim holds for all inputs; the checker has accepted the proof."""
 
     claim: Claim
+    #: Number of cases, without impossible cases.
     cases: int
     #: Total number of terms of the polynomials that were compared.
     terms: int
@@ -261,12 +262,12 @@ def prove(
         if refutation is not None:
             return Refutation(claim, refutation, spent)
         return Unproven(claim, str(problem), problem.assumptions, spent)
-    cases, terms_compared, trees = evidence.cases, evidence.terms, evidence.trees
+    terms_compared, trees = evidence.terms, evidence.trees
     questions = questions_of(claim, evidence)
     del evidence  # Free the memory of its polynomials.
     searched = time.perf_counter()
     try:
-        check(claim, trees, questions)
+        cases = check(claim, trees, questions)
     except LocumError as problem:
         reason = f"{claim.title} is not proven: the checker rejects the proof: {problem}"
         return Unproven(claim, reason, "", time.perf_counter() - started)
