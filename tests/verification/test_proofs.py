@@ -14,7 +14,6 @@ import pytest
 
 import locum
 from locum.graph import dumps, loads
-from locum.paper.as_printed import LISTINGS
 from locum.proofs import FAMILIES, Claim, Formula, Proof, Refutation, Unproven, about, claim, prove
 from locum.proofs.prover import booleans
 from locum.proofs.prover.proof import NotProvenError, Prover
@@ -74,27 +73,11 @@ PROVEN: list[tuple[str, tuple[int, ...], str | None]] = [
     ("cross_attention", (2, 3, 2, 2), None),
     ("causal_attention", (2, 2, 2), None),
 ]
-PRINTED = [
-    ("listing-1", (5,)),
-    ("listing-1", (6,)),
-    ("listing-3", (4,)),
-    ("listing-3", (5,)),
-    ("listing-4", (3,)),
-    ("listing-4", (4,)),
-    ("listing-7", ()),
-    ("listing-8", ()),
-]
 
 
 @pytest.mark.parametrize(("name", "shape", "recipe"), PROVEN)
 def test_claims_of_the_paper_are_proven(name: str, shape: tuple[int, ...], recipe: str | None) -> None:
     verdict = prove(name, *shape, recipe=recipe)
-    assert isinstance(verdict, Proof), str(verdict)
-
-
-@pytest.mark.parametrize(("name", "shape"), PRINTED)
-def test_listings_are_proven_as_printed(name: str, shape: tuple[int, ...]) -> None:
-    verdict = prove(LISTINGS[name](*shape))
     assert isinstance(verdict, Proof), str(verdict)
 
 
