@@ -13,7 +13,7 @@ QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/
 #: One worker for each core. Workers start with contiguous parts of the tests, so few files are split.
 WORKERS := -n auto --dist worksteal
 
-.PHONY: help setup demo quick test lint prove paper docs tutorial packages floors coq fuzz bench site clean
+.PHONY: help setup demo quick test lint paper docs tutorial packages floors coq fuzz bench site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,9 +60,6 @@ lint: $(VENV)/.dev ## run ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-prove: $(VENV)/.core ## prove all claims, refute all errata, and check all certificates
-	$(BIN)/python -m locum.paper
 
 paper: $(VENV)/.core ## write report.html and report.md on every statement of the paper
 	$(BIN)/locum paper report -o report.html -o report.md

@@ -46,7 +46,7 @@ ORDER: dict[str, list[str]] = {
         "interface",
     ],
     "networks": ["transformer", "looped", "compiler"],
-    "proofs": ["coq", "checker", "claims", "certified", "prover", "file_checking"],
+    "proofs": ["coq", "claims", "checker", "certified", "prover"],
     "experiments": ["sweeps", "circuits", "learning", "dataset"],
     "interface": ["display", "playground", "cli"],
 }

@@ -191,7 +191,7 @@ def trust() -> str:
     rows = (
         ("tests", "sampled inputs", "floats", "make test"),
         ("certified error", "given numbers", "floats, with a bound", "locum simulate --certify"),
-        ("certificate", "all inputs of one shape", "real numbers", "locum prove claim"),
+        ("proof", "all inputs of one shape", "real numbers", "locum prove claim"),
         ("theorem in Coq", "all shapes, all inputs", "real numbers", "make coq"),
     )
     picture = Picture(640, 400, "What each level of verification assures")

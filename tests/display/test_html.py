@@ -7,21 +7,15 @@ import hashlib
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import locum
-from locum.interface.display import claims, model_page
+from locum.interface.display import model_page
 from locum.interface.display.html import filled
 from locum.interface.display.network import page
-from locum.paper.as_printed import stated
-from locum.paper.findings import Finding, examine, work
-from locum.paper.items import ITEMS
-from locum.proofs import prove
-from locum.proofs.claims.named import claim as named_claim
 
 TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE]
 PAYLOADS = [
@@ -80,10 +74,6 @@ def test_pages_allow_their_own_script_alone(template: Path) -> None:
     check(filled(template, {"title": PAYLOADS}))
 
 
-def test_the_page_of_claims() -> None:
-    check(claims.page([]))
-
-
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.parent.name)
 def test_no_text_becomes_html(template: Path) -> None:
     script = template.read_text(encoding="utf-8")
@@ -115,48 +105,3 @@ def test_a_browser_runs_the_page_and_nothing_else(tmp_path: Path) -> None:
     assert "<title>&lt;b&gt;&lt;/script&gt;" in done.stdout  # the page's own script has run
     assert "Input and output" in done.stdout
     assert 'class="end"' in done.stdout
-
-
-def test_the_page_of_claims_says_each_thing_once() -> None:
-    """Rows with evidence, what was measured, errata at the places that are linked to, symbols once."""
-    jobs = {key: prove_item(key) for key in ("maxmin", "aggregation")}
-    text = claims.page(list(jobs.values()), "certificates")
-    files = claims.certificates(list(jobs.values()))
-    for verdict in (*jobs["maxmin"].proofs, *jobs["maxmin"].refutations.values()):
-        assert f'href="certificates/{claims.file_of(verdict)}"' in text
-        assert f"locum prove check certificates/{claims.file_of(verdict)}" in text
-        assert verdict.claim.hash[:16] in text
-        assert claims.file_of(verdict) in files
-    assert "<b>E2: the printed statement is refuted:</b>" in text
-    assert (
-        text.count("sort<sub>2</sub> sorts every 2 consecutive entries of a row, greatest first") == 1
-    )
-    assert "Measured: R ∘ S = RS for the 0/1 matrix of a selector" in text
-    anchors = set(re.findall(r'id="([^"]+)"', text))
-    assert set(re.findall(r'href="#([^"]+)"', text)) <= anchors
-    items = re.findall(r"<li>.*?</li>", text)
-    assert len(items) == len(set(items))
-
-
-def prove_item(key: str) -> Finding:
-    item, job = ITEMS[key], work(everything=False)[key]
-    proofs = tuple(prove(stated(instance)) for instance in job.proofs)
-    refutations = {number: prove(one.claim()) for number, one in job.refutations.items()}
-    return replace(examine(item), proofs=proofs, refutations=refutations)
-
-
-def test_the_page_of_claims_sets_names_indices_and_errata() -> None:
-    """Names of matrices stood as W_Q and epsilon beside set formulas; errata had dashes and stars."""
-    shown = claims.sentence(named_claim("linear", 2, 2, 2)) + claims.sentence(
-        named_claim("layer_norm", 1, 2)
-    )
-    assert "⟨<math><mi>X</mi></math>, <math><msub><mi>W</mi><mi>Q</mi></msub></math>" in shown
-    assert "W_Q" not in shown
-    assert "epsilon" not in shown
-    text = claims.page([Finding(item, {"paper": []}, True) for item in ITEMS.values()])
-    errata = text[text.index("<h2>Errata</h2>") :]
-    assert "not on its <em>values</em>" in errata
-    assert "T_⊠<sup>n,d</sup>" in errata
-    assert "<code>reqFlip = 1 if MaxminusMin&lt;0 else 0;</code>" in errata
-    assert "d = d<sub>v</sub>" in errata
-    assert "<code>Det(Cofactor())</code>" in errata

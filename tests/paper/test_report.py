@@ -15,14 +15,11 @@ from locum.paper.errata import ERRATA
 from locum.paper.evidence import STATUSES
 from locum.paper.paper_report import Report, reproduce
 from locum.paper.statements import STATEMENTS
-from tests.paper.proven import prove_all
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("locum.paper.paper_report.prove_all", prove_all)
-        return reproduce()
+    return reproduce()
 
 
 @pytest.fixture(scope="module")

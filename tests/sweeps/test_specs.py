@@ -28,10 +28,11 @@ def test_grids_and_ranges() -> None:
     assert [(case.settings["seed"], case.settings["seconds"]) for case in cases] == [
         (seed, seconds) for seed in (3, 4, 5, 6) for seconds in (0.5, 1)
     ]
-    shapes = parse_spec('[[sweep]]\nkind = "proof"\nclaim = "softmax"\nshape = [[1, 2], [2, 2]]')
-    assert [case.settings["shape"] for case in shapes] == [[1, 2], [2, 2]]
-    (shape,) = parse_spec('[[sweep]]\nkind = "proof"\nclaim = "softmax"\nshape = [1, 2]')
-    assert shape == shapes[0]
+    circuit = '[[sweep]]\nkind = "circuit"\nfolder = "a"\nsource = "random"\nlayers = 2\n'
+    nested = parse_spec(f'{circuit}tiers = [["plain"], ["plain", "plain"]]')
+    assert [case.settings["tiers"] for case in nested] == [["plain"], ["plain", "plain"]]
+    (single,) = parse_spec(f'{circuit}tiers = ["plain"]')
+    assert single == nested[0]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,6 @@ def test_grids_and_ranges() -> None:
         (spec("seconds = 1"), "seed: expected an integer ≥ 0 .*, got nothing", 1),
         (spec("seed = 1\nseconds = inf"), "seconds: expected a finite number ≥ 0, got inf", 4),
         (spec('cases = "all"'), "has no list 'all' of cases: it has none", 3),
-        ('[[sweep]]\nkind = "proof"\ncases = "some"', "no list 'some' of cases: it has all, quick", 3),
-        ('[[sweep]]\nkind = "proof"\ncases = "all"\nshape = [1]', "stands alone, without 'shape'", 4),
         ("[[sweep]\n", "not TOML", None),
         (spec("seed = 1\nseed = 2"), "not TOML (.*line 4", None),
     ],
@@ -77,30 +76,6 @@ def asks(kind: str, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "words", "line"),
     [
-        (
-            asks("proof", 'claim = "prayer"\nshape = [1]'),
-            "claim: expected the name of a claim, got 'prayer'; try one of",
-            3,
-        ),
-        (asks("proof", 'claim = ["softmax", "x"]\nshape = [1, 1]'), "claim: expected .* got 'x'", 3),
-        (
-            asks("proof", 'claim = "softmax"\nshape = [[1, 2], [2]]'),
-            "shape: softmax takes r c: expected 2 positive integers, got .2.",
-            4,
-        ),
-        (asks("proof", 'claim = "softmax"\nshape = [1, 0]'), "shape: .*got .1, 0.", 4),
-        (
-            asks("proof", 'shape = [1, 2]\nclaim = "softmax"\nrecipe = "paper"'),
-            "recipe: expected a recipe of softmax, got 'paper'; try stable, plain",
-            5,
-        ),
-        (asks("proof", 'claim = "listing-1"\nshape = [1, 2]'), "shape: listing-1 takes columns", 4),
-        (
-            asks("proof", 'claim = "listing-1"\nshape = [1]\nrecipe = "paper"'),
-            "recipe: .*one form only",
-            5,
-        ),
-        (asks("refutation", 'erratum = ["E2", "E99"]'), ", got 'E99'", 3),
         (asks("learning", 'task = "U"'), "order: expected n, d and d_v of U", 1),
         (asks("learning", 'task = "U"\norder = [2, 0, 1]'), "order: expected", 4),
         (asks("learning", 'task = "fetch"\ndevice = "abacus"'), "device: expected cpu or cuda", 4),

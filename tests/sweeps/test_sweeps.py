@@ -73,17 +73,6 @@ def test_every_outcome(tmp_path: Path) -> None:
     assert lines[0]["versions"]["python"]
 
 
-def test_the_error_of_a_missing_package_can_be_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "flint.py").write_text("raise ImportError('no flint')", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    path = tmp_path / "results.jsonl"
-    report = run([Case("certificate", {"first": 0, "count": 1})], path, workers=1)
-    assert report.outcomes["error"] == 1
-    assert list(read(path)) == report.results
-
-
 def test_a_case_that_takes_too_long_is_ended_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     run(trials(2), path, workers=1)

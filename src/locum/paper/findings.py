@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from locum.paper.as_printed import stated
-from locum.paper.errata import ERRATA, Refutable
 from locum.paper.item import ClaimInstance, Item
 from locum.paper.items import ITEMS
 from locum.proofs.claims.claim import Claim
@@ -123,26 +122,17 @@ def examine_all(progress: Progress | None = None) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Work:
-    """The claims of an item to prove, and the errata whose claims as printed are to be refuted."""
+    """The claims of an item to prove, and claims to be refuted."""
 
     proofs: tuple[ClaimInstance, ...]
-    refutations: Mapping[str, Refutable]
+    refutations: Mapping[str, Claim]
 
 
 def work(everything: bool) -> dict[str, Work]:
-    """Return the claims of every item, at a few shapes or, with ``everything``, at all its shapes.
-
-    An erratum that belongs to several items is refuted under the first of these items, where its
-    corrected claim is also proven. A claim that occurs twice in an item is listed once.
-    """
-    remaining = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
-    jobs = {}
-    for key, item in ITEMS.items():
-        refutations = {n: remaining.pop(n) for n in item.errata if n in remaining}
-        proofs = item.proofs if everything else item.quick_proofs
-        corrected = (refutable.corrected for refutable in refutations.values())
-        jobs[key] = Work(tuple(dict.fromkeys((*proofs, *corrected))), refutations)
-    return jobs
+    """Return the claims of every item, at a few shapes or, with ``everything``, at all its shapes."""
+    return {
+        key: Work(item.proofs if everything else item.quick_proofs, {}) for key, item in ITEMS.items()
+    }
 
 
 def prove_all(
@@ -170,6 +160,6 @@ def prove_all(
     findings = []
     for key, job in jobs.items():
         proofs = tuple(verdict(stated(instance)) for instance in job.proofs)
-        refutations = {n: verdict(refutable.claim()) for n, refutable in job.refutations.items()}
+        refutations = {n: verdict(printed) for n, printed in job.refutations.items()}
         findings.append(replace(examine(ITEMS[key]), proofs=proofs, refutations=refutations))
     return findings

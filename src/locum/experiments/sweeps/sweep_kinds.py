@@ -95,36 +95,6 @@ KINDS: dict[str, Kind] = {
         check="locum.experiments.dataset.making:problem_of_circuit",
         kept="locum.experiments.dataset.making:items_exist",
     ),
-    "proof": Kind(
-        "a claim of the paper, proven for all inputs of a shape",
-        "locum.paper.proving:prove_and_check",
-        {
-            "claim": Setting("a text", "name of the claim, as for locum prove claim"),
-            "shape": Setting("a list of integers", "sizes of the matrices"),
-            "recipe": Setting("a text", "recipe of the construction", None),
-        },
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:proofs", "quick": "locum.paper.proving:quick_proofs"},
-        check="locum.paper.asked:problem_of_proof",
-    ),
-    "refutation": Kind(
-        "a wrong statement of the paper, refuted by a counterexample",
-        "locum.paper.proving:refute",
-        {"erratum": Setting("a text", "number of the erratum, such as E2")},
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:refutations"},
-        check="locum.paper.asked:problem_of_refutation",
-    ),
-    "certificate": Kind(
-        "certified errors of U on random inputs, compared with observed errors",
-        "locum.paper.proving:measure",
-        {
-            "first": Setting("an integer", "first random seed", least=0),
-            "count": Setting("an integer", "number of seeds", least=1),
-        },
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:certificates"},
-    ),
     "fuzz": Kind(
         "a random program: every executor is compared with dense execution",
         "locum.execution.fuzzing:compare",

@@ -166,8 +166,7 @@ def _cookbook() -> Report:
 def errata(number: str | None) -> Report:
     """List the paper's errata, with counterexamples.
 
-    NUMBER is the number of an erratum, such as E7, to list only this erratum. For some errata, such as
-    E7, `locum prove claim NUMBER` refutes the printed statement.
+    NUMBER is the number of an erratum, such as E7, to list only this erratum.
     """
     from locum.paper.errata import ERRATA, SEVERITIES
 
