@@ -73,7 +73,10 @@ SECTIONS = (
             "claims",
         ),
     ),
-    Section("The paper", ("paper", "recipes/index", "errata", "errata-note", "proofs", "theorems")),
+    Section(
+        "The paper",
+        ("paper", "verdicts", "recipes/index", "errata", "errata-note", "proofs", "theorems"),
+    ),
     Section(
         "Reference",
         (

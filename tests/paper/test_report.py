@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,14 @@ def test_everything_holds_as_stated(report: Report) -> None:
     assert "fails" not in statuses.values()
     assert statuses["Th:1"] == statuses["algo:trans"] == statuses["fig:completeinverse"] == "right"
     assert statuses["lst:MaxMin"] == statuses["algo:matmul"] == "wrong"
+
+
+def test_the_page_of_verdicts_lists_the_verdicts_of_the_report(report: Report) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    assert page.splitlines()[page.splitlines().index("|---|---|---|---|") + 1 :] == [
+        f"| `{row.key}` | {row.title} | {row.verdict} | {', '.join(row.errata)} |"
+        for row in report.rows
+    ]
 
 
 def test_every_erratum_is_shown_by_a_run(report: Report) -> None:
