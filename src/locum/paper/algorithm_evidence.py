@@ -7,17 +7,14 @@ run as corrected. The results are compared with NumPy, and in one check with a l
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from locum.paper import algorithms, listings
-from locum.paper.algorithms import Array, circ, prop
-from locum.paper.checks import SQUARE
+from locum.paper.algorithms import SQUARE, Array, circ, prop
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
@@ -102,20 +99,6 @@ def check_algorithm_3() -> Iterator[Evidence]:
     yield summarise(f"Algorithm 3 as printed, {where}", printed, "r, k, c", condition, erratum="E6")
     what = f"with R″ at (l−1)c + (l′−1) + 1, {where}"
     yield summarise(what, corrected, "r, k, c", about=CORRECTED)
-
-
-def check_lines_of_algorithm_3() -> Iterator[Evidence]:
-    """Check whether the last comment of Algorithm 3 refers to the correct lines."""
-    source = inspect.getsource(algorithms)
-    products, places = (
-        re.findall(rf"# (\d): {re.escape(line)}", source)[0] for line in ("M_ll′ =", "R″_l[i, j] = 1")
-    )
-    yield Evidence(
-        "the comment: sequences from line 4, attention matrices from line 5",
-        f"M is in line {products}, R″ in line {places}",
-        (products, places) == ("4", "5"),
-        erratum="E39",
-    )
 
 
 def check_size_of_product() -> Iterator[Evidence]:

@@ -21,8 +21,7 @@ from locum.networks.looped import FleqMachine, Product, Transposition, inversion
 from locum.networks.looped.block import bits_for, code
 from locum.paper import figure2, listings
 from locum.paper.algorithm_evidence import draw, fits, softmax, sort_pairs
-from locum.paper.algorithms import prop
-from locum.paper.checks import SQUARE
+from locum.paper.algorithms import SQUARE, prop
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,

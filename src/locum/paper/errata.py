@@ -12,23 +12,10 @@ as printed and proves the corrected statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from locum.paper import as_printed
-from locum.paper.item import ClaimInstance
-from locum.proofs.claims.claim import Claim
 
 #: The meaning of each severity.
 SEVERITIES = {"A": "wrong results", "B": "a wrong statement or proof", "C": "notation or wording"}
-
-
-class Refutable(NamedTuple):
-    """A printed statement that the prover refutes, and the corrected statement that it proves."""
-
-    claim: Callable[[], Claim]
-    corrected: ClaimInstance
 
 
 @dataclass(frozen=True)
@@ -43,7 +30,6 @@ class Erratum:
     wrong: str
     counterexample: str
     right: str
-    refutable: Refutable | None = None
 
     @property
     def row(self) -> str:
@@ -77,7 +63,6 @@ _ALL = [
         "At an odd position `MinSel` selects nothing, so `MaxminusMin` is the token itself. A negative token at an odd position therefore sets `reqFlip`. Algorithm 4 is right.",
         "For the input `[1, −2]`, the listing returns `[1, 1]`.",
         "`reqFlip = 1 if (MaxminusMin<0 and indices%2==0) else 0;`",
-        Refutable(as_printed.maxmin_listing, ClaimInstance("maxmin", (2,))),
     ),
     Erratum(
         "E3", "A", "Listing 6, Match₂",
@@ -85,7 +70,6 @@ _ALL = [
         "The token p belongs to the domain {1, …, p}. The query of this token is p − 0 = p. No key `tokens%p` equals p, so the listing misses every match of the token p.",
         "The input is (p, p). For example, if p = 5 and the input is `[5, 5]`, the listing returns `[0, 0]` instead of `[1, 1]`.",
         "`sel = select(tokens%p, (p - (tokens%p))%p, ==);`",
-        Refutable(as_printed.match2_listing, ClaimInstance("match2", (2, 5))),
     ),
     Erratum(
         "E4", "C", "Lemma inversion, expression in RASP",
@@ -107,7 +91,6 @@ _ALL = [
         "A row of the result has c entries, so the product of row l and column l′ belongs at position l̃c + l̃′. The printed index is right only for k = c or r = 1. Listing 3 is right.",
         "For (r, k, c) = (2, 2, 3), the algorithm adds two products at the same position.",
         "The index of R″ is l̃c + l̃′ + 1.",
-        Refutable(as_printed.algorithm_3, ClaimInstance("matmul", (2, 2, 3))),
     ),
     Erratum(
         "E7", "A", "Algorithm 2, R_l",
@@ -115,7 +98,6 @@ _ALL = [
         "A row of A occupies c positions of prop(A), but the block of R_l has r rows. The printed matrices are right only for r = c. Listing 2 does not contain this error. Theorem 1 is not affected, because it applies softmax only to n×n matrices.",
         "For (r, c) = (2, 3), `sum` is 0 at positions 4 and 5, so the last line divides by zero.",
         "The blocks of R_l have c(l − 1), c and c(r − l) rows.",
-        Refutable(as_printed.algorithm_2, ClaimInstance("softmax", (2, 3))),
     ),
     Erratum(
         "E8", "C", "Appendix, last paragraph, number of heads",
@@ -144,7 +126,6 @@ _ALL = [
         "The product R ∘ s reads s at (i − t) mod |s|, but the definition of ρ_t reads s at (i + t) mod |s|. The sign in the RASP code, of which the source shows only `(indices+t)`, agrees with the definition.",
         "For t = 2 on (10, 20, 30, 40, 50), the matrix yields (40, 50, 10, 20, 30), and the definition yields (30, 40, 50, 10, 20).",
         "Write j = (i + t) mod |s|.",
-        Refutable(as_printed.shift_matrix, ClaimInstance("shift", (5, 2))),
     ),
     Erratum(
         "E12", "C", "Lemma multi-head, bounds of identify",
@@ -173,7 +154,6 @@ _ALL = [
         "The statement is correct, but the embedding in the proof is wrong. A padded row has score 0, and exp(0) = 1 enters the denominator Zᵢ of each row. Row i of T(X) is therefore multiplied by Zᵢ/(Zᵢ + n − m), which is 1 only if n = m.",
         "Let m = e = e_v = 1, X = (1), A = (0) and V = (1). If T is simulated in order (2, 2, 2), the first entry is ½ instead of 1.",
         "Mask the softmax, so that it sums over the first m keys only (`softmax(scores, mask=m)`). If the mask is among the tokens, the corollary is right. If m divides n, repeating the rows of X is exact without a mask.",
-        Refutable(as_printed.zero_padding, ClaimInstance("hierarchy", (1, 1, 1, 2, 2, 2))),
     ),
     Erratum(
         "E16", "B", "Corollary hierarchy, step 3 of the proof",
@@ -181,7 +161,6 @@ _ALL = [
         "The factor 1/√d occurs neither in equation (softmaxatt) nor in U of Theorem 1. With this factor, the upper-left block is not T(X).",
         "Let X = (1, 0; 0, 0) and A = V = I, of order (2, 2, 2). If T is simulated in order (2, 4, 4), the first entry is 0.622 instead of 0.731.",
         "Drop the factor.",
-        Refutable(as_printed.square_root, ClaimInstance("hierarchy", (2, 2, 2, 2, 4, 4))),
     ),
     Erratum(
         "E17", "C", "After Theorem 1; remark on sparsification",
@@ -362,24 +341,3 @@ _ALL = [
 
 #: Number → erratum, in the order of the numbers.
 ERRATA = {erratum.number: erratum for erratum in _ALL}
-
-
-def refutable_errata() -> list[str]:
-    """List the numbers of the errata whose printed statement the prover refutes."""
-    return [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
-
-
-def claims_of_the_paper() -> dict[str, Callable[..., Claim]]:
-    """Return functions from the shape to the claim of a listing or erratum, by the name of the claim.
-
-    >>> claims_of_the_paper()["E2"](2).statement[:33]
-    'for all s ∈ ℝ^{1×2}: P⟨s⟩ = sort_'
-    """
-
-    def builder(refutable: Refutable) -> Callable[..., Claim]:
-        return lambda *shape: refutable.claim()  # An erratum has one shape.
-
-    printed = {number: erratum.refutable for number, erratum in ERRATA.items()}
-    return as_printed.LISTINGS | {
-        number: builder(refutable) for number, refutable in printed.items() if refutable is not None
-    }

@@ -56,13 +56,15 @@ def decide(
     *,
     proven: bool = False,
     unchecked: bool = False,
+    reading: str = "",
 ) -> Decision:
     """Derive the verdict on a statement from evidence.
 
     ``severities`` maps errata to their severities. If every failure has severity C, and some part of
     the statement or its correction holds, the statement is right up to notation or wording. ``proven``
     states that some of the evidence is a proof for all inputs. ``unchecked`` states that a part of the
-    statement cannot be checked here.
+    statement cannot be checked here. ``reading`` is the reading of the statement to which the verdict
+    refers.
     """
     found = list(evidence)
     about = {kind: [e for e in found if e.about == kind] for kind in (PRINTED, CORRECTED, OURS)}
@@ -87,6 +89,8 @@ def decide(
         sentence += ", proven for all inputs at these shapes"
     elif status == "right":
         sentence += " in every run"
+    if reading:
+        sentence += f"; {reading}"
     return Decision(status, sentence)
 
 

@@ -18,8 +18,7 @@ from locum.constructions import Matrix
 from locum.errors import LocumError
 from locum.paper import listings
 from locum.paper.algorithm_evidence import draw, softmax, sort_pairs
-from locum.paper.algorithms import Array, prop
-from locum.paper.checks import SQUARE
+from locum.paper.algorithms import SQUARE, Array, prop
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,

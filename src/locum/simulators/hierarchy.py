@@ -91,7 +91,7 @@ def _has_columns_for_copies(small: Order, large: Order) -> bool:
 
 
 def _repeat_rows(large: dict[str, list[Array]], small: Order) -> None:
-    """Fill X with copies of its first rows, and divide the weight of each row by its number of copies."""
+    """Fill X with copies of its first rows; the copies of a row share its weight."""
     X, e = large["X"][0], small.attention.d
     original = np.arange(len(X)) % small.n
     X[:] = X[original]
