@@ -154,16 +154,6 @@ def check_algorithm_5() -> Iterator[Evidence]:
         by_listing = listings.program("cofactor", [1.0] * 9)(prop(A).tolist())
         return algorithms.algorithm_5_corrected(prop(A), *shape)[0], by_listing
 
-    places = np.arange(9.0)
-    read = circ(algorithms.cofactor_matrices(3, 3)[0], places)
-    # For position i, line 1 computes the position one row down and one column to the right, cyclically.
-    computed = [3 * ((i // 3 + 1) % 3) + (i % 3 + 1) % 3 for i in range(9)]
-    yield Evidence(
-        "R_α reads the place that line 1 computes, as the selectors of Listing 7 do; order 3",
-        f"place 0 reads {read[0]:g}, line 1 computes {computed[0]}",
-        measure_error(read, computed) <= TOLERANCE,
-        erratum="E25",
-    )
     same = try_shapes([(2,), (3,), (4,), (5,)], cofactors)
     orders = {
         word: ", ".join(

@@ -219,14 +219,6 @@ def check_inversion() -> Iterator[Evidence]:
             for A in _random_matrices()[:11]
         ),
     )
-    text = listings.text("cofactor")
-    calls, selectors = "Cofactor()/Det(Cofactor())(A)".count("Cofactor()"), text.count("select(")
-    yield Evidence(
-        "selectors in the text of the expression, which calls `Cofactor()` twice",
-        f"{calls * selectors} in the layer of the cofactors; {selectors} if the call is shared",
-        calls * selectors == 4,
-        erratum="E8",
-    )
 
 
 def check_figure_3() -> Iterator[Evidence]:

@@ -137,6 +137,7 @@ def examine(statement: Statement) -> Row:
         proven=bool(statement.claims),
         unchecked=bool(statement.unchecked),
         reading=statement.reading,
+        claimed=statement.is_claimed,
     )
     return Row(
         key=statement.key,

@@ -107,7 +107,13 @@ _ALL = [
         "transposition, multiplication and activation softmax",
         checks=(algorithm.check_figure_1,),
     ),
-    Statement("sec:relworks", "section", "Related works", 199),
+    Statement(
+        "sec:relworks", "section", "Related works: universal approximation", 199,
+        "we invoke the universal approximation theorem … to assume it can be approximated to any arbitrary "
+        "precision ϵ > 0. This ensures that the simulated representation remains as robust and functionally "
+        "indistinguishable as its original output.",
+        checks=(simulator.check_universal_approximation,),
+    ),
     Statement(
         "related:input", "passage", "Related works: input of a looped transposition", 201,
         "transposing a d × d matrix requires an O(4d) × d² input",
@@ -175,7 +181,8 @@ _ALL = [
     ),
     Statement(
         "eq:linatt", "equation", "Linear attention", 260, "(XW_Q)(XW_K)ᵀXV.",
-        checks=(simulator.check_linear,), claims=(ClaimInstance("linear", (2, 2, 2)),),
+        checks=(simulator.check_linear, simulator.check_cited_linear_attention),
+        claims=(ClaimInstance("linear", (2, 2, 2)),),
     ),
     Statement("sec:simulation", "section", "On simulating attention", 263),
     Statement(
@@ -312,7 +319,11 @@ _ALL = [
         "Th:1", "theorem", "Theorem 1", 361,
         "There exists a transformer network U that, on any input X of shape (n×d), can simulate any "
         "single-layer transformer attention T of order (n,d,d_v).",
-        checks=(simulator.check_attention,),
+        checks=(simulator.check_attention, simulator.check_relu_units),
+        reading=(
+            "right with arbitrary position-wise functions; with ReLU feed-forwards only up to an error ε "
+            "and on bounded inputs"
+        ),
         claims=(
             ClaimInstance("attention", (3, 2, 2), "tiled"),
             ClaimInstance("attention", (3, 2, 2), "width-1"),
@@ -377,7 +388,11 @@ _ALL = [
         "As long as the characterizing matrices of the transformers are involved with matrix multiplication "
         "… and the function Pool is implementable using GAHAT or RASP …, the … can be applied to achieve a "
         "transformer network U simulating them.",
-        checks=(simulator.check_linformer, simulator.check_linear),
+        checks=(
+            simulator.check_linformer,
+            simulator.check_linear,
+            simulator.check_products_of_linear_attention,
+        ),
         claims=(
             ClaimInstance("linformer", (2, 2, 2)),
             ClaimInstance("linear", (2, 2, 2)),
@@ -401,6 +416,7 @@ _ALL = [
         "col:expressive_hierarchy", "corollary", "Corollary hierarchy", 573,
         "any computation performed by U_{(m,e,e_v)} can be exactly simulated by U_{(n,d,d_v)}.",
         checks=(simulator.check_hierarchy,),
+        reading="U is plain if m divides n or d ≥ e + 2, and masked otherwise",
         theorems=("Encoding.masked_U_computes", "Hierarchy.hierarchy_simulates"),
     ),
     Statement(
@@ -491,7 +507,7 @@ _ALL = [
         "The result extends to GeLU-activated networks given the approximation of GeLU (Lipschitz-smooth "
         "with associated constant 1.0998) using ReLU",
         checks=(definition.check_gelu,),
-        unchecked=("Lemma C.2 of Feng et al.",),
+        text_only=("E46",),
         labelled=False,
     ),
     Statement(
@@ -608,8 +624,7 @@ _ALL = [
         "future:learning", "future work", "Conclusion: learning and a convergence criterion", 649,
         "learning the algorithmically developed transformers and U via existing optimization-based methods "
         "and coming up with a convergence criterion may be considered as future work.",
-        checks=(cost.check_learning,),
-        unchecked=("the 5,696 trainings of docs/learning.md, which are not repeated on this page",),
+        unchecked=("the trainings whose results docs/learning.md lists",),
         labelled=False,
     ),
     Statement("sec:appendix", "section", "Appendix", 1018),
@@ -691,6 +706,7 @@ _ALL = [
         "expression M_A/|A| (or, Cofactor()/Det(Cofactor())(A)) now yields the transpose of the adjugate "
         "Adj(A).",
         checks=(listing.check_inversion,),
+        text_only=("E8",),
         claims=(
             ClaimInstance("inverse", (4,), "cofactor"),
             ClaimInstance("inverse", (3,), "paper"),
