@@ -321,7 +321,7 @@ _ALL = [
         "single-layer transformer attention T of order (n,d,d_v).",
         checks=(simulator.check_attention, simulator.check_relu_units),
         reading=(
-            "right with arbitrary position-wise functions; with ReLU feed-forwards only up to an error ε "
+            "for arbitrary position-wise functions, and with ReLU feed-forwards only up to an error ε "
             "and on bounded inputs"
         ),
         claims=(
