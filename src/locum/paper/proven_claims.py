@@ -4,7 +4,7 @@ A claim is a named claim about a construction, or the claim that a listing is co
 Listings 1, 3 and 4 accept inputs of several lengths, so each of them makes a claim for every such
 length, listing 3 for k ≥ 2. Listings 7 and 8 are about matrices of order 3.
 
->>> prove_instance(ClaimInstance("listing 1", (2,))).holds
+>>> prove_instance(ClaimInstance("listing-1", (2,))).holds
 True
 """
 
@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from locum.paper import listings
-from locum.proofs import Proof, Refutation, Unproven, about, prove
+from locum.proofs import Proof, Refutation, Unproven, about, claim, prove
 from locum.proofs.claims.claim import Claim
 from locum.proofs.claims.formula import Formula
 
@@ -63,18 +63,23 @@ def _determinant() -> Claim:
 
 
 #: Functions that build the claim of a listing for a shape, by the name of the claim.
-_LISTINGS: dict[str, Callable[..., Claim]] = {
-    "listing 1": _transpose,
-    "listing 3": _matmul,
-    "listing 4": _relu,
-    "listing 7": _cofactor,
-    "listing 8": _determinant,
+LISTINGS: dict[str, Callable[..., Claim]] = {
+    "listing-1": _transpose,
+    "listing-3": _matmul,
+    "listing-4": _relu,
+    "listing-7": _cofactor,
+    "listing-8": _determinant,
 }
+
+
+def state_claim(instance: ClaimInstance) -> Claim:
+    """Build the claim of an instance."""
+    if instance.name in LISTINGS:
+        return LISTINGS[instance.name](*instance.shape)
+    return claim(instance.name, *instance.shape, recipe=instance.recipe)
 
 
 @cache
 def prove_instance(instance: ClaimInstance) -> Proof | Refutation | Unproven:
     """Search for a proof of the claim of an instance, once in a process."""
-    if instance.name in _LISTINGS:
-        return prove(_LISTINGS[instance.name](*instance.shape))
-    return prove(instance.name, *instance.shape, recipe=instance.recipe)
+    return prove(state_claim(instance))
