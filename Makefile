@@ -101,7 +101,7 @@ floors: ## run the quick tests on the lowest supported versions of the core depe
 	$(PYTHON) -m venv build/floors
 	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
 	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)
-	build/floors/bin/locum paper items
+	build/floors/bin/locum run reverse --input abc
 
 coq: $(VENV)/.core ## check the theorems with Coq (requires coqc; COQ=skip; SEED=n)
 	$(BIN)/python -m locum.proofs.coq proofs $(if $(SEED),--seed $(SEED))
