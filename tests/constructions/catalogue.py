@@ -16,7 +16,8 @@ def _square() -> Matrix:
 
 
 def _product(recipe: str) -> SOp:
-    return c.matmul(*c.concatenate(tokens, (3, 3), (3, 4)), recipe).sop
+    a, b = c.concatenate(tokens, (3, 3), (3, 4))
+    return c.matmul(a, b, recipe).sop
 
 
 def _attend(x: Matrix) -> Matrix:

@@ -105,7 +105,9 @@ def errata(number: str | None) -> Report:
     if number is not None and number.upper() not in ERRATA:
         raise InputError(f"NUMBER: expected E1 to E{len(ERRATA)}, got {number!r}")
     listed = list(ERRATA.values()) if number is None else [ERRATA[number.upper()]]
-    names = ("number", "severity", "where", "quotes", "wrong", "counterexample", "right")
+    names = (
+        "number", "severity", "where", "quotes", "wrong", "counterexample", "right", "text_only",
+    )  # fmt: skip
     rows = [{name: getattr(erratum, name) for name in names} for erratum in listed]
 
     def text() -> Iterator[str]:
@@ -113,7 +115,8 @@ def errata(number: str | None) -> Report:
             yield f"{erratum.number} ({erratum.severity}): {erratum.where}"
             yield from (_paragraph("Quote", quote) for quote in erratum.quotes)
             yield _paragraph("Problem", erratum.wrong)
-            yield _paragraph("Counterexample", erratum.counterexample)
+            label = "Counterexample (text only)" if erratum.text_only else "Counterexample"
+            yield _paragraph(label, erratum.counterexample)
             yield _paragraph("Correction", erratum.right)
             yield ""
         yield "; ".join(f"{letter}: {meaning}" for letter, meaning in SEVERITIES.items())
