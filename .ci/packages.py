@@ -37,7 +37,7 @@ COMMANDS = {
     "locum --help": "simulate",
     "locum simulate": "T\\(X\\)|figure|error",
     "locum run transpose": r"1\.0, 3\.0",
-    "locum run reverse --input abc": "c.*b.*a",
+    "locum run reverse --input abc": "c, b, a",
 }
 #: Commands that run until they are stopped; the playground is started below.
 ENDLESS = ("locum playground", "locum repl")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 import locum
-from locum.paper.findings import examine_all
 from tests.cases import histogram, matmul
 from tests.cli.commands import command_line, json_of
 
@@ -340,20 +338,6 @@ def test_a_missing_standard_input_is_an_empty_one() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
-
-
-def test_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = functools.cache(examine_all)  # each item is checked once, for JSON and for text
-    monkeypatch.setattr("locum.paper.findings.examine_all", lambda progress: findings())
-    items = json_of("paper", "items")["items"]
-    assert all(item["holds"] for item in items)
-    papers = [part.strip() for item in items for part in item["paper"].replace(";", ",").split(",")]
-    named = [part for part in papers if part.startswith(("Listing ", "Algorithm ", "Proposition "))]
-    assert len(named) == len(set(named))
-    assert {f"Listing {n}" for n in range(1, 9)} | {f"Algorithm {n}" for n in range(1, 6)} <= set(named)
-    text = command_line("paper", "items").stdout
-    assert "todo" not in text.lower()
-    assert text.count("right") >= len(items)
 
 
 def test_unknown_command_and_version() -> None:

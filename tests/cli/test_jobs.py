@@ -252,7 +252,7 @@ def test_a_simulation_without_a_t_is_the_figure(command: Run) -> None:
 
 def test_errata(command: Run) -> None:
     rows = json.loads(command("paper", "errata", "--json")[1])["errata"]
-    assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 42)]
+    assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 47)]
     assert rows[1]["quotes"] == ["reqFlip = 1 if MaxminusMin<0 else 0;"]
     text = " ".join(command("paper", "errata")[1].split())
     for row in rows:
