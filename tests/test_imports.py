@@ -47,7 +47,7 @@ ORDER: dict[str, list[str]] = {
     ],
     "networks": ["transformer", "looped", "compiler"],
     "proofs": ["coq", "checker", "claims", "certified", "prover", "file_checking"],
-    "experiments": ["sweeps", "circuits", "learning", "dataset"],
+    "experiments": ["sweeps", "circuits", "dataset"],
     "interface": ["display", "playground", "cli"],
 }
 #: What a package must not import although it comes first: networks are made from the graph.

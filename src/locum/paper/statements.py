@@ -523,7 +523,7 @@ _ALL = [
         "learning the algorithmically developed transformers and U via existing optimization-based methods "
         "and coming up with a convergence criterion may be considered as future work.",
         checks=(cost.check_learning,),
-        unchecked=("the 5,696 trainings of docs/learning.md, which are not repeated on this page",),
+        unchecked=("the 5,696 training runs of docs/learning.md, which are not repeated on this page",),
         labelled=False,
     ),
     Statement("sec:appendix", "section", "Appendix", 1018),
