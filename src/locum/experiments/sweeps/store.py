@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from locum.errors import InputError, LocumError
-from locum.experiments.sweeps.sweep_case import BEGINNING, MOST_LINE, Result, read_line
+from locum.experiments.sweeps.sweep_case import MOST_LINE, Result, could_begin, read_line
 from locum.files import check_target, open_file
 
 try:
@@ -40,7 +40,7 @@ def _results(file: IO[bytes], path: str | Path) -> Iterator[Result]:
     while line := file.readline(MOST_LINE + 1):
         number += 1
         # Only a file of results may end with an incomplete line, which begins as results do.
-        if not line.endswith(b"\n") and (number > 1 or BEGINNING.startswith(line[: len(BEGINNING)])):
+        if not line.endswith(b"\n") and (number > 1 or could_begin(line)):
             return
         try:
             yield read_line(line)

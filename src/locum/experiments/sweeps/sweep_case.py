@@ -170,8 +170,8 @@ MOST_LINE = 2**26
 
 _NAMES = ("key", "kind", "settings", "outcome", "result", "hashes", "seconds", "timings", "versions")
 _TYPES = (str, str, dict, str, dict, dict, int | float, dict, dict)
-#: The first bytes of every line of results.
-BEGINNING = b'{"key":"'
+#: The first bytes of every line of results, which the digits of the key follow.
+_BEGINNING = b'{"key":"'
 
 
 @dataclass(frozen=True)
@@ -230,6 +230,17 @@ def read_line(line: bytes) -> Result:
     if result.key != key_of(result.kind, result.settings, locum, revision):
         raise InputError("changed after it was written: its key does not match its settings")
     return result
+
+
+def could_begin(line: bytes) -> bool:
+    """Return whether ``line`` could be the beginning of a line of results.
+
+    >>> could_begin(b'{"key":"09af'), could_begin(b'{"key":"mine"}'), could_begin(b"notes")
+    (True, False, False)
+    """
+    size = len(_BEGINNING)
+    is_key = all(digit in b"0123456789abcdef" for digit in line[size : size + 64])
+    return _BEGINNING.startswith(line[:size]) and is_key
 
 
 def problem_of(value: Any, place: str = "result") -> str | None:
