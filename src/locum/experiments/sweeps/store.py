@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from locum.errors import InputError, LocumError
 from locum.experiments.sweeps.sweep_case import MOST_LINE, Result, could_begin, read_line
@@ -31,24 +31,18 @@ def read(path: str | Path) -> Iterator[Result]:
     If a key occurs several times, its last result is valid.
     """
     with open_file(path, MOST_FILE) as file:
-        yield from _results(file, path)
-
-
-def _results(file: IO[bytes], path: str | Path) -> Iterator[Result]:
-    """Yield the results in the complete lines of a file."""
-    number = 0
-    while line := file.readline(MOST_LINE + 1):
-        number += 1
-        # Only a file of results may end with an incomplete line, which begins as results do.
-        if not line.endswith(b"\n") and (number > 1 or could_begin(line)):
-            return
-        try:
-            yield read_line(line)
-        except InputError as error:
-            raise InputError(
-                f"{path}, line {number}: {error}; expected a file that only sweeps have written: try "
-                "another name for the output"
-            ) from None
+        number = 0
+        while line := file.readline(MOST_LINE + 1):
+            number += 1
+            if not line.endswith(b"\n") and could_begin(line):
+                return
+            try:
+                yield read_line(line)
+            except InputError as error:
+                raise InputError(
+                    f"{path}, line {number}: {error}; expected a file that only sweeps have written: "
+                    "try another name for the output"
+                ) from None
 
 
 class Store:
