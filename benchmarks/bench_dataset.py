@@ -2,8 +2,8 @@
 
     python benchmarks/bench_dataset.py FOLDER --json > benchmarks/dataset_baselines.json
 
-FOLDER is the output of ``locum dataset make -o FOLDER --size 100``. Circuits with up to three layers are
-scored. ``--circuits`` sets their maximum number, which is 30 by default.
+FOLDER is the output of ``locum dataset make -o FOLDER --size 100``. Circuits with up to three layers
+are scored. ``--circuits`` sets their maximum number, which is 30 by default.
 """
 
 from __future__ import annotations

@@ -63,7 +63,6 @@ HEAVY = (
     "matplotlib",
     "safetensors",
     "starlette",
-    "pyarrow",
 )
 
 
