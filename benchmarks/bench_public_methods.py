@@ -34,7 +34,7 @@ def pairs_of(item: Item, torch: Any) -> list[Any]:
 
     The list contains clean ids, corrupt ids, clean answers and corrupt answers.
     """
-    outputs = item.model.config.outputs
+    outputs = item.model.config.outputs or ()
     longest = max(len(pair["clean"]) for pair in item.pairs)
     chosen = [
         pair

@@ -10,6 +10,7 @@ prints the table.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import tempfile
@@ -69,7 +70,7 @@ def train_one(candidate: dict[str, Any]) -> dict[str, Any]:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw the percentage of accepted networks whose training has ended, by training step."""
-    from matplotlib import pyplot
+    pyplot = importlib.import_module("matplotlib.pyplot")
 
     accepted = [row for row in rows if row["accepted"]]
     steps = list(range(0, max(row["steps"] for row in accepted) + 1, 50))

@@ -2,8 +2,8 @@
 # # From an item of the dataset to an ablation plot
 #
 # An item of the dataset is a compiled network whose circuit is known. This notebook is in the percent
-# format, which Jupyter opens with jupytext. It creates an item and loads it. Then it ablates one head at
-# a time, and plots the fraction of answers that change.
+# format, which Jupyter opens with jupytext. It creates an item and loads it. Then it ablates one head
+# at a time, and plots the fraction of answers that change.
 # `locum dataset make -o FOLDER --size 100` creates more items, and
 # `locum.experiments.dataset.load(FOLDER)` loads them.
 

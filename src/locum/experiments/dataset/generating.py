@@ -151,11 +151,13 @@ class _Making:
             )
         # Items that an earlier, smaller dataset did not include were deleted, so they are created
         # again.
-        self._run([case for case, row in chosen if not self._exists(row)], again=lambda result: True)
+        lost = [
+            case
+            for case, row in chosen
+            if not Path(self.place, row["folder"], "certificate.json").is_file()
+        ]
+        self._run(lost, again=lambda result: True)
         return [row for _, row in chosen]
-
-    def _exists(self, row: dict[str, Any]) -> bool:
-        return (self.place / row["folder"] / "certificate.json").is_file()
 
     def _is_new(self, row: dict[str, Any]) -> bool:
         digest = row["circuit"].rpartition("-")[2]  # one program may have two names

@@ -246,11 +246,11 @@ def _compiled_item(blueprint: Blueprint, attention: str, layers: int | None = No
             model, circuit, error = smooth, moved, softer
     examples = examples_for(inputs, draw)
     _check_label(model, circuit, [*examples["pairs"], *pairs_for(inputs, draw, _PAIRS)])
-    allowed = max(tolerance, 4 * error)
+    tolerance = max(tolerance, 4 * error)
     # The compiler's bound is valid only for the compiled weights. Other weights are certified by all
     # inputs.
     own = model.error_bound if np.isfinite(model.error_bound) else None
-    bound = allowed if inputs.complete else own
+    bound = tolerance if inputs.complete else own
     report = {} if bound is None else {"error_bound": bound}
     model = CompiledTransformer(replace(model.config, report=report), model.weights)
     certificate = {
@@ -259,7 +259,7 @@ def _compiled_item(blueprint: Blueprint, attention: str, layers: int | None = No
         "all_inputs": inputs.complete,
         "inputs_there_are": inputs.space,
         "largest_error": error,
-        "tolerance": allowed,
+        "tolerance": tolerance,
         "certified_error_bound": bound,
         "compared_with": "dense execution of program.rasp",
         "circuit_checked": circuit.checked,

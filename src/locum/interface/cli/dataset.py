@@ -40,9 +40,7 @@ def make(output: Path, size: int, seed: int, tier: str, workers: int | None) -> 
 
     try:
         with counted("making circuits") as advance:
-            summary = generate(
-                output, size, seed=seed, tier=tier, workers=workers, progress=advance
-            )
+            summary = generate(output, size, seed=seed, tier=tier, workers=workers, progress=advance)
     except KeyboardInterrupt:
         terminal.complain(f"locum: finished results are in {output}; the same command continues")
         raise
@@ -85,11 +83,7 @@ def score(circuit: Path, found: Path, threshold: float) -> Report:
         parts = {"edges": [{"source": source, "target": target} for source, target in edges]}
     folder = circuit.parent
     is_item = all((folder / name).is_file() for name in ("config.json", "examples.json"))
-    result = (
-        score_item(folder, truth, parts, threshold)
-        if is_item
-        else score(truth, parts, threshold)
-    )
+    result = score_item(folder, truth, parts, threshold) if is_item else score(truth, parts, threshold)
     return Report(result, lambda: _score_text(result))
 
 
