@@ -3,14 +3,12 @@
 ``python -m benchmarks.bench_trained --count 60 --output benchmarks/trained_networks.json`` writes one
 row for each program, including failures. If the file exists, only missing programs are trained. After
 ``--seconds``, one hour by default, no further training is started.
-``--figure steps.svg`` draws the training steps of the file, which requires matplotlib. ``--table``
-prints the table.
+``--figure steps.svg`` draws the training steps of the file, and ``--table`` prints its table.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
 import tempfile
@@ -18,6 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from locum.interface.display.charts import as_file, line_chart
 
 
 def rows_of(count: int, seconds: float, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -68,23 +68,21 @@ def train_one(candidate: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
+def draw(rows: list[dict[str, Any]]) -> str:
     """Draw the percentage of accepted networks whose training has ended, by training step."""
-    pyplot = importlib.import_module("matplotlib.pyplot")
-
     accepted = [row for row in rows if row["accepted"]]
     steps = list(range(0, max(row["steps"] for row in accepted) + 1, 50))
-    figure, axes = pyplot.subplots()
+    lines = {}
     for layers in sorted({row["layers"] for row in accepted}):
         ends = [row["steps"] for row in accepted if row["layers"] == layers]
         name = f"{layers} layer{'s' * (layers > 1)} (n = {len(ends)})"
-        shares = [100 * sum(end <= step for end in ends) / len(ends) for step in steps]
-        axes.plot(steps, shares, marker="o", label=name)
-    axes.set_title(f"Training time of {len(accepted)} accepted networks")
-    axes.set_xlabel("training step")
-    axes.set_ylabel("networks that meet the criteria (%)")
-    axes.legend()
-    figure.savefig(path)
+        lines[name] = [100 * sum(end <= step for end in ends) / len(ends) for step in steps]
+    ticks = [str(step) if step % 200 == 0 else "" for step in steps]
+    title = f"Training time of {len(accepted)} accepted networks"
+    chart = line_chart(
+        title, steps, lines, "training step", ticks=ticks, values="networks that meet the criteria (%)"
+    )
+    return as_file(chart)
 
 
 def write_table(rows: list[dict[str, Any]]) -> str:
@@ -125,7 +123,7 @@ def main() -> None:
             text = ",\n".join(json.dumps(each) for each in rows)
             options.output.write_text(f"[\n{text}\n]\n")
     else:
-        draw(json.loads(options.output.read_text()), options.figure)
+        options.figure.write_text(draw(json.loads(options.output.read_text())))
     if options.json:
         rows = json.loads(options.output.read_text())
         sys.stdout.write(json.dumps({"benchmark": "trained", "rows": rows}) + "\n")

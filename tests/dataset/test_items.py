@@ -72,13 +72,13 @@ def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
     result = make(str(tmp_path), "task/next_letter", **SIZE)
     assert result["row"] is None
     assert result["reason"] == "the network has no head"
-    result = make(str(tmp_path), "tracr/length", "hard", **SIZE)
-    assert "does not depend on the tokens" in result["reason"]
+    result = make(str(tmp_path), "c-rasp/(a+b)*", "hard", **SIZE)
+    assert result["reason"] == "the network has 0 layers"
     assert not (tmp_path / "items").exists()
 
 
 def test_hard_heads_come_as_they_are(tmp_path: Path) -> None:
-    row = make(str(tmp_path), "tracr/hist", "hard", **SIZE)["row"]
+    row = make(str(tmp_path), "task/has_duplicate", "hard", **SIZE)["row"]
     item = load(tmp_path / row["folder"])
     assert row["attention"] == item.model.config.attention == "hard"
     assert item.model(item.inputs) == item.outputs
