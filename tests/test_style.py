@@ -28,7 +28,7 @@ LONGEST_SENTENCE = 40
 LONGEST_PAGE = 1_800
 LONGEST_HELP = 60
 #: Folders of Python files next to the package, and files with comments, by their marks.
-SCRIPTS = (".ci", "benchmarks", "docs", "examples", "experiments", "packaging")
+SCRIPTS = (".ci", "benchmarks", "docs", "examples", "packaging")
 MARKS = {
     r"#+:?": ("src/**/*.rasp", "examples/*.rasp", "sweeps/*.toml", "constraints/*", "pyproject.toml")
     + ("Makefile", "Containerfile", ".dockerignore", ".github/workflows/*", ".ci/run"),
