@@ -8,8 +8,8 @@ complete if changing all unnecessary edges at once changes no output. Then every
 contains is interchanged in the program and in the network, and the pairs of inputs with different
 results are counted. A difference is allowed only if the circuit states that a table bypasses the s-op.
 
-With ``--dataset FOLDER``, the networks are the plain items of a dataset whose circuits were checked on
-all inputs. The check must find the labels of the dataset again.
+With ``--dataset FOLDER``, the networks are the items of a dataset whose circuits were checked on all
+inputs. The check must find the labels of the dataset again.
 
 The exit code is 1 if a circuit is not complete, if it was not checked on all inputs, or if its edges
 differ from the labels of the dataset. The exit code is also 1 if a necessary edge changes no output,
@@ -62,8 +62,8 @@ def _compiled(
 
 
 def items(folder: Path) -> Iterator[tuple[str, int, CompiledTransformer]]:
-    """Load the plain items of a dataset whose circuits were checked on all inputs."""
-    for item in load(folder).where(tier="plain", circuit_on_all_inputs=True):
+    """Load the items of a dataset whose circuits were checked on all inputs."""
+    for item in load(folder).where(circuit_on_all_inputs=True):
         yield item.row["circuit"], item.row["longest"], item.model
 
 

@@ -41,11 +41,12 @@ def train_one(candidate: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(1)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        made = make(folder, tiers=["trained"], **candidate)
-        row = {**candidate, "accepted": bool(made["rows"]), "seconds": 0.0}
-        if not made["rows"]:
+        made = make(folder, tier="trained", **candidate)
+        item = made["row"]
+        row = {**candidate, "accepted": item is not None, "seconds": 0.0}
+        if item is None:
             row["reason"] = made["reason"]
-        for item in made["rows"]:
+        else:
             certificate = json.loads((Path(folder) / item["folder"] / "certificate.json").read_text())
             training = certificate["training"]
             shares = training["interventions"]

@@ -47,7 +47,7 @@ ORDER: dict[str, list[str]] = {
     ],
     "networks": ["transformer", "looped", "compiler"],
     "proofs": ["coq", "claims", "checker", "certified", "prover"],
-    "experiments": ["sweeps", "circuits", "learning", "dataset"],
+    "experiments": ["sweeps", "circuits", "dataset"],
     "interface": ["display", "playground", "cli"],
 }
 #: What a package must not import although it comes first: networks are made from the graph.
@@ -63,7 +63,6 @@ HEAVY = (
     "matplotlib",
     "safetensors",
     "starlette",
-    "pyarrow",
 )
 
 

@@ -1,8 +1,8 @@
 """Draw the figures in the folder of this file: ``python docs/pictures/draw.py``.
 
 A test compares the SVG files with this code. The screenshot of the playground requires Chromium.
-``python docs/pictures/draw.py --svg`` draws only the SVG files. Figures in subfolders are drawn by
-scripts in ``benchmarks/`` and ``experiments/``.
+``python docs/pictures/draw.py --svg`` draws only the SVG files. Scripts in ``benchmarks/`` draw the
+figures in subfolders, except ``learning/``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from locum.experiments.circuits.patching import (
     more_pairs_of,
     pairs_of,
 )
+from locum.experiments.dataset.program_families import SOURCES
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
 from locum.rasp.everyday import EVERYDAY
@@ -308,3 +309,46 @@ def test_slots_that_are_not_used_again_keep_their_meaning() -> None:
     assert not any(" → " in label for label in kept.slots)
     assert kept.architecture.d_model > plain.architecture.d_model
     assert kept(["(", "[", "]"]) == plain(["(", "[", "]"])
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="signals that depend only on positions do not change between inputs of one length",
+)
+def test_signals_of_positions_between_feed_forwards_are_necessary() -> None:
+    """Such an edge of dyck2 carries a signal whose value at permuted positions changes answers."""
+    options: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
+    options |= {"fold": False, "fixed": True}
+    source = SOURCES["cookbook/dyck2"]
+    model = locum.compile(source.make(4), length=4, vocabulary=source.vocabulary[:3], **options)
+    reader = model.weights.layers[2].feed_forward
+    writer = model.weights.layers[1].feed_forward
+    assert reader is not None
+    assert writer is not None
+    row, changed = list("(())"), 0
+    answer, cache = model.run_with_cache(row)
+    for order in permutations(range(1, 5)):
+        kept: dict[str, Any] = {}
+
+        def permute(value: Any, hook: Any, order: Any = order) -> Any:
+            return value[:, [0, *order]]
+
+        def keep(value: Any, hook: Any, kept: dict[str, Any] = kept) -> None:
+            kept["post"] = value
+
+        model.run_with_hooks(row, [("hook_pos_embed", permute), ("blocks.1.mlp.hook_post", keep)])
+        change = (kept["post"] - cache["blocks.1.mlp.hook_post"]) @ writer.W_out @ reader.W_in
+
+        def add(value: Any, hook: Any, change: Any = change) -> Any:
+            return value + change
+
+        changed += model.run_with_hooks(row, [("blocks.2.mlp.hook_pre", add)]) != answer
+    if not changed:
+        raise RuntimeError("expected a patch that changes an answer, got none")
+    edges = [
+        edge
+        for edge in check_circuit(model).edges
+        if edge.source.startswith("blocks.1.mlp") and edge.target.startswith("blocks.2.mlp")
+    ]
+    assert any(edge.necessary for edge in edges)

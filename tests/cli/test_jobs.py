@@ -53,7 +53,7 @@ def test_every_command_has_json_and_the_shared_options(
 
 def test_choices_are_those_of_the_library() -> None:
     from locum.execution import DOMAINS, EXECUTORS
-    from locum.experiments.dataset.tiers import TIERS
+    from locum.experiments.dataset.making import TIERS
     from locum.interface.cli import dataset, options, simulate_model
     from locum.networks.compiler.target import EXACT_WHOLE
     from locum.simulators.attention_order import KINDS

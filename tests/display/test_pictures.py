@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import bench_dataset, bench_scaling, bench_size_by_length, bench_trained
+from benchmarks import bench_scaling, bench_size_by_length
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -41,15 +41,13 @@ def measured(name: str) -> Any:
 
 def test_figures_of_benchmarks_show_the_saved_measurements(tmp_path: Path) -> None:
     drawn = {
-        "dataset/baselines": bench_dataset.draw(measured("dataset_baselines")),
-        "dataset/trained_networks": bench_trained.draw(measured("trained_networks")),
         "sizes/by_length": bench_size_by_length.draw(measured("size_by_length")["rows"]),
         **{
             f"scaling/{path.stem}": path.read_text(encoding="utf-8")
             for path in bench_scaling.draw(measured("scaling")["rows"], tmp_path)
         },
     }
-    assert len(drawn) == 9
+    assert len(drawn) == 7
     for name, text in drawn.items():
         ET.fromstring(text)
         assert "prefers-color-scheme: dark" in text
@@ -63,12 +61,6 @@ def test_saved_sizes_of_networks_are_current() -> None:
         assert {key: row[key] for key in (*bench_size_by_length.SIZES, "parameters")} == {
             key: saved[name, 10][key] for key in (*bench_size_by_length.SIZES, "parameters")
         }, name
-
-
-def test_every_figure_is_drawn_by_code() -> None:
-    folders = {path.parent.name for path in FOLDER.glob("*/*.svg")}
-    assert folders == {"dataset", "learning", "scaling", "sizes"}
-    assert len(list(FOLDER.glob("*/*.svg"))) == 9 + 5  # tests/learning/test_results.py checks five
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.svg")), ids=lambda path: path.stem)
