@@ -11,7 +11,6 @@ from typing import Any
 from docs.site import command_pages
 
 import locum
-from locum.interface.playground.playground_worker import Limits as WorkerLimits
 from locum.rasp.text.builtins import EXTENSIONS
 from locum.rasp.text.describing import library_texts, meanings, reserved
 from locum.rasp.text.limits import Limits
@@ -86,7 +85,7 @@ CONSTANTS = (
         "locum.interface.playground.requests",
         "MAX_SIDE",
     ),
-    ("bytes of a request to the playground", "locum.interface.playground.server", "MAX_BODY"),
+    ("bytes of a request to the playground", "locum.interface.playground.local_server", "MAX_REQUEST"),
 )
 
 
@@ -219,10 +218,6 @@ def limits() -> str:
         f"| `{field.name}` | {field.default:,} | {_comment(text, field.name)} |"
         for field in fields(Limits)
     )
-    worker = "\n".join(
-        f"| `{field.name}` | {field.default:,} | {_comment(inspect.getsource(WorkerLimits), field.name)} |"
-        for field in fields(WorkerLimits)
-    )
     constants = "\n".join(
         f"| {what} | {getattr(importlib.import_module(module), name):,} | `{module}.{name}` |"
         for what, module, name in CONSTANTS
@@ -240,12 +235,6 @@ These limits apply to sessions, `locum run` and `locum repl` ([language referenc
 | field | default | limited quantity |
 |---|---|---|
 {session}
-
-## Limits on a request to the playground
-
-| field | default | limited quantity |
-|---|---|---|
-{worker}
 
 ## Limits on sizes
 
