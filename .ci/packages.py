@@ -161,8 +161,6 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
     start = json.loads(
         run([str(programs / "python"), str(ROOT / "benchmarks" / "bench_start.py"), "--json"], empty)
     )
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary"]
-    run([str(programs / "python"), *install, f"{wheel}[web]"], empty)
     playground(programs, empty)
     times = {row["what"]: round(row["seconds"], 3) for row in start["rows"]}
     return {

@@ -62,7 +62,6 @@ HEAVY = (
     "lark",
     "matplotlib",
     "safetensors",
-    "starlette",
 )
 
 

@@ -11,11 +11,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import click
 import pytest
 
 from locum import __version__
-from locum.interface.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -156,22 +154,3 @@ def test_the_workflow_runs_what_there_is() -> None:
     versions = re.search(r'VERSIONS = \(("[^)]+)\)', (ROOT / ".ci" / "packages.py").read_text("utf-8"))
     assert versions is not None
     assert f"python: [{versions[1]}]" in text
-
-
-def test_the_container_file_copies_and_starts_what_there_is() -> None:
-    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
-    copied = [
-        name for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE) for name in line.split()[:-1]
-    ]
-    # What hatchling reads to build the package.
-    needed = {"src", "packaging", "pyproject.toml", "README.md", *PROJECT["license-files"]}
-    assert {name for name in needed if not name.startswith("src/")} == set(copied)
-    assert all((ROOT / name).exists() for name in copied)
-    (extras,) = re.findall(r"'/locum\[([\w,]+)\]'", text)
-    assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
-    program, command, *arguments = json.loads(re.findall(r"^CMD (.+)$", text, re.MULTILINE)[0])
-    assert (program, command) == ("locum", "playground")
-    playground = cli.get_command(click.Context(cli), command)
-    assert playground is not None
-    read = playground.make_context(command, arguments)  # an option that there is not is refused
-    assert (read.params["public"], read.params["port"]) == (True, 8000)
