@@ -51,9 +51,6 @@ class Network(Protocol):
         ``tap`` can replace activations, including the returned residual stream.
         """
 
-    def norm(self, hook: str, stream: Any) -> Any:
-        """Return the input of the component at ``hook``, after its layer norm if there is one."""
-
     def read_off(self, stream: Any) -> Any:
         """Return the logits at every position for the final residual stream."""
 
@@ -78,10 +75,6 @@ class CompiledNetwork:
             self.model.weights, stream, sink=config.sink, causal=config.causal, tap=tap, first=first
         )
         return shown_to(tap)(UNEMBED, after)
-
-    def norm(self, hook: str, stream: Array) -> Any:
-        """Return the input of the component at ``hook``, after its layer norm if there is one."""
-        return self.model.weights.normalised(hook, stream)
 
     def read_off(self, stream: Array) -> Any:
         """Return the logits at every position, without the sink, for the final residual stream."""
@@ -189,7 +182,6 @@ class PathPatching:
             paths,
             self.network.tensors,
             lambda path, now: self._value(path)[0],
-            norm=self.network.norm,
             cache=self.clean,
             stream=stream,
         )

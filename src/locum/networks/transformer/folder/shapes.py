@@ -20,7 +20,6 @@ from locum.networks.transformer.weights import (
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
-    NormWeights,
     Weights,
 )
 from locum.settings import Setting, normalise_settings
@@ -59,13 +58,6 @@ class LayerShape:
 
 
 @dataclass(frozen=True)
-class NormShape:
-    """The constant ``epsilon`` of all layer norms of a transformer."""
-
-    epsilon: float
-
-
-@dataclass(frozen=True)
 class Shape:
     """The sizes and kinds of a transformer, without the values of its tensors."""
 
@@ -74,7 +66,6 @@ class Shape:
     d_vocab: int
     d_vocab_out: int
     layers: tuple[LayerShape, ...]
-    norm: NormShape | None = None
 
     @classmethod
     def of(cls, weights: Weights) -> Shape:
@@ -93,8 +84,7 @@ class Shape:
                 )
             )
         (d_vocab, d_model), d_vocab_out = weights.W_E.shape, weights.W_U.shape[-1]
-        norm = None if weights.norm is None else NormShape(weights.norm.epsilon)
-        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, tuple(layers), norm)
+        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, tuple(layers))
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the name and shape of every tensor, in the order of :meth:`Weights.named`."""
@@ -105,7 +95,6 @@ class Shape:
             attention, feed = layer.attention, layer.feed_forward
             prefix = f"blocks.{number}"
             if attention is not None:
-                yield from self._norm(f"{prefix}.ln1")
                 heads, width = len(attention.kinds), attention.d_head
                 for name in "QKV":
                     yield f"{prefix}.attn.W_{name}", (heads, d, width)
@@ -113,22 +102,14 @@ class Shape:
                 yield f"{prefix}.attn.W_O", (heads, width, d)
                 yield f"{prefix}.attn.b_O", (d,)
             if feed is not None:
-                yield from self._norm(f"{prefix}.ln2")
                 yield f"{prefix}.mlp.W_in", (d, feed.d_in)
                 yield f"{prefix}.mlp.b_in", (feed.d_in,)
                 yield f"{prefix}.mlp.W_out", (feed.d_mlp, d)
                 yield f"{prefix}.mlp.b_out", (d,)
                 if feed.kind == "glu":
                     yield f"{prefix}.mlp.W_gate", (d, feed.d_mlp)
-        yield from self._norm("ln_final")
         yield "unembed.W_U", (d, self.d_vocab_out)
         yield "unembed.b_U", (self.d_vocab_out,)
-
-    def _norm(self, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the tensors of the layer norm ``name``, if the transformer has layer norms."""
-        if self.norm is not None:
-            yield f"{name}.w", (self.d_model,)
-            yield f"{name}.b", (self.d_model,)
 
     def bytes(self, dtype: str) -> int:
         """Return the number of bytes of all tensors with this dtype."""
@@ -150,14 +131,7 @@ class Shape:
                     None
                     if feed is None
                     else FeedForwardWeights(feed.kind, **mlp, functions=feed.functions),
-                    self._fill_norm(parts.get(f"blocks.{number}.ln1")),
-                    self._fill_norm(parts.get(f"blocks.{number}.ln2")),
                 )
             )
         ends = parts["embed"] | parts["pos_embed"] | parts["unembed"]
-        return Weights(**ends, layers=tuple(layers), norm=self._fill_norm(parts.get("ln_final")))
-
-    def _fill_norm(self, tensors: Mapping[str, Array] | None) -> NormWeights | None:
-        if tensors is None or self.norm is None:
-            return None
-        return NormWeights(**tensors, epsilon=self.norm.epsilon)
+        return Weights(**ends, layers=tuple(layers))
