@@ -37,7 +37,6 @@ UNLIMITED_CACHES = {
     "execution/types.py: _combined": "operations and sets of types",
     "interface/playground/server.py: _content": "files of the page",
     "languages/syntax.py: _parser": "grammars",
-    "networks/transformer/folder/description.py: _fields": "dataclasses of saved models",
     "torch/translation.py: _signature": "constructions in the table",
 }
 #: Methods that change a container.

@@ -100,8 +100,7 @@ class CompiledTransformer(Interventions):
     def error_bound(self) -> float:
         """Certified bound on ``|network − program|``, including rounding; infinite if unknown."""
         bound = self.config.report.get("error_bound")
-        # A report may come from a file, so it is not trusted.
-        return float(bound) if isinstance(bound, (int, float)) else math.inf
+        return math.inf if bound is None else float(bound)
 
     def report(self) -> str:
         """Return the compiler's report as text: sizes, implementations of s-ops, and error bounds."""
@@ -351,12 +350,12 @@ class CompiledTransformer(Interventions):
         return lens.to_lens(self.config, self.weights)
 
 
-def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTransformer:
+def load(folder: str | Path) -> CompiledTransformer:
     """Return the model in a folder written by :meth:`CompiledTransformer.save`, with bitwise equal
     weights.
 
-    ``InputError`` is raised for an invalid folder, and for weights of more than ``limit`` bytes. The
-    size is checked before the weights are read.
+    ``InputError`` is raised for a damaged folder, and for files that :meth:`CompiledTransformer.save`
+    did not write. No content of the folder is executed.
 
     >>> import locum, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -364,7 +363,7 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
     ...     load(f"{folder}/model")("abba")
     [1, 2, 3, 4]
     """
-    return CompiledTransformer(*saving.read(folder, limit))
+    return CompiledTransformer(*saving.read(folder))
 
 
 def save(model: CompiledTransformer, folder: str | Path) -> None:

@@ -20,7 +20,7 @@ layer norms.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -124,14 +124,19 @@ class Weights:
         return Weights(W_E, W_pos, layers, change(self.W_U), change(self.b_U))
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 hash of the names, dtypes, shapes and values of all tensors.
+        """Return the SHA-256 hash of the names, dtypes, shapes and values of all tensors."""
+        return hash_tensors(self.named())
 
-        The hash does not depend on the machine.
-        """
-        digest = hashlib.sha256()
-        for name, tensor in self.named():
-            # The bytes are little-endian and row-major for any memory layout.
-            plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
-            digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
-            digest.update(plain.reshape(-1).view(np.uint8).data)  # no copy
-        return digest.hexdigest()
+
+def hash_tensors(named: Iterable[tuple[str, Array]]) -> str:
+    """Return the SHA-256 hash of the names, dtypes, shapes and values of tensors.
+
+    The hash does not depend on the machine.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in named:
+        # The bytes are little-endian and row-major for any memory layout.
+        plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+        digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
+        digest.update(plain.reshape(-1).view(np.uint8).data)  # no copy
+    return digest.hexdigest()
