@@ -100,6 +100,11 @@ class Weights:
     W_U: Array
     b_U: Array
 
+    @property
+    def feed_forwards(self) -> set[str]:
+        """Set of the kinds of feed-forward that occur in the layers."""
+        return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
+
     def named(self) -> Iterator[tuple[str, Array]]:
         """Yield the name and value of every tensor, from the embeddings to the unembedding."""
         yield "embed.W_E", self.W_E

@@ -171,7 +171,7 @@ def _kind(weights: Weights) -> str | None:
                 "attention='softmax' in locum.compile",
                 f"layer {number}",
             )
-    kinds = {layer.feed_forward.kind for layer in weights.layers if layer.feed_forward is not None}
+    kinds = weights.feed_forwards
     if "exact" in kinds or len(kinds) > 1:
         raise CompileError(
             "TransformerLens: expected feed-forwards of one kind (relu, gelu or glu) in all layers, "
