@@ -67,14 +67,14 @@ class Program(NamedTuple):
 FACTORIAL = Program(
     memory=(1, 7, 1, 0, 0, 0),  # one, n, factorial, product, count, zero
     commands=(
-        (3, 3, 1),  # 0: product = 0
-        (4, 4, 2), (1, 5, 3), (5, 4, 4), (5, 5, 5),  # 1: count = n
-        (5, 4, 11),  # 5: if count ≤ 0, go to 11
-        (2, 5, 7), (5, 3, 8), (5, 5, 9),  # 6: product += factorial
-        (0, 4, 10), (5, 5, 5),  # 9: count -= 1, and go to 5
-        (2, 2, 12), (3, 5, 13), (5, 2, 14), (5, 5, 15),  # 11: factorial = product
-        (0, 1, 17), (5, 5, 0),  # 15: n -= 1, and go to 0 if n > 0
-        (5, 5, 17),  # 17: stay here
+        (3, 3, 1),  # Command 0: product = 0.
+        (4, 4, 2), (1, 5, 3), (5, 4, 4), (5, 5, 5),  # Command 1: count = n.
+        (5, 4, 11),  # Command 5: if count ≤ 0, go to 11.
+        (2, 5, 7), (5, 3, 8), (5, 5, 9),  # Command 6: product += factorial.
+        (0, 4, 10), (5, 5, 5),  # Command 9: count -= 1, and go to 5.
+        (2, 2, 12), (3, 5, 13), (5, 2, 14), (5, 5, 15),  # Command 11: factorial = product.
+        (0, 1, 17), (5, 5, 0),  # Command 15: n -= 1, and go to 0 if n > 0.
+        (5, 5, 17),  # Command 17: stay here.
     ),
 )  # fmt: skip
 
