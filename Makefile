@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx,solve,cluster]'
+	$(PIP) -e '.[dev,torch,models,solve,cluster]'
 	@touch $@
 
 setup: $(VENV)/.everything ## create .venv with all extras except lens and docs

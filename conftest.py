@@ -41,7 +41,7 @@ settings.register_profile(
 settings.load_profile("default")
 
 #: Packages that examples in docstrings may need and a core installation has not.
-OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "z3")
+OPTIONAL = ("torch", "transformers", "transformer_lens", "z3")
 
 #: Files whose tests share what is costly to make: the report on the paper, a browser, models.
 #: They come first, as workers take tests off the end of each other's queues: one worker has each file.

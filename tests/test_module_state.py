@@ -36,7 +36,6 @@ UNLIMITED_CACHES = {
     "execution/fast/steps/magnitude.py: promote": "pairs of dtypes",
     "execution/types.py: _combined": "operations and sets of types",
     "languages/syntax.py: _parser": "grammars",
-    "networks/transformer/folder/description.py: _fields": "dataclasses of saved models",
     "torch/translation.py: _signature": "constructions in the table",
 }
 #: Methods that change a container.

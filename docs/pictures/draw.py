@@ -123,7 +123,7 @@ def dataflow() -> str:
         (225, 16, 190, "Python", "s-ops as objects", "A"),
         (430, 16, 190, "constructions, U", "lemmas of the paper", "A"),
         (20, 240, 266, "execution", "fast, dense or head by head", "V"),
-        (354, 240, 266, "compiler", "PyTorch, ONNX, TransformerLens", "V"),
+        (354, 240, 266, "compiler", "PyTorch, TransformerLens", "V"),
         (20, 332, 266, "verification", "proofs for all inputs", "V"),
         (354, 332, 266, "analysis", "layers, heads, figures", "V"),
     )

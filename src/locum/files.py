@@ -21,7 +21,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -35,28 +35,20 @@ DEEPEST = 500
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
-#: The content of a file: text, bytes, or pieces of bytes that are written in order.
-Pieces = Iterable[bytes | memoryview]
-Content = str | bytes | Pieces
+#: The content of a file.
+Content = str | bytes
 
 # Reading -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def open_file(path: str | Path, limit: int, *, links: bool = True) -> Iterator[IO[bytes]]:
-    """Open a regular file of at most ``limit`` bytes for reading; symbolic links are allowed if
-    ``links`` is true.
-    """
+def open_file(path: str | Path, limit: int) -> Iterator[IO[bytes]]:
+    """Open a regular file of at most ``limit`` bytes for reading."""
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    if not links:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
-        mode = os.stat(path, follow_symlinks=links).st_mode
-        handle = -1 if stat.S_ISLNK(mode) else os.open(path, flags)
+        handle = os.open(path, flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         raise InputError(f"cannot read {path}: {_reason(error)}") from None
-    if handle < 0:
-        raise InputError(f"cannot read {path}: expected a regular file, got a link")
     try:
         _check(os.fstat(handle), path, limit)
     except InputError:
@@ -78,17 +70,10 @@ def _check(status: os.stat_result, path: str | Path, limit: int) -> None:
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """Return the content of a regular file of at most ``limit`` bytes."""
     with open_file(path, limit) as file:
-        return read_all(file, path, limit)
-
-
-def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
-    """Return the content of a file opened by :func:`open_file`, or raise an error if the content is
-    longer than ``limit`` bytes.
-    """
-    try:
-        content = file.read(limit + 1)
-    except (OSError, MemoryError) as error:
-        raise InputError(f"cannot read {path}: {_reason(error)}") from None
+        try:
+            content = file.read(limit + 1)
+        except (OSError, MemoryError) as error:
+            raise InputError(f"cannot read {path}: {_reason(error)}") from None
     if len(content) > limit:  # a file of unknown size, or a growing file
         raise InputError(f"cannot read {path}: it has more than {limit:,} bytes")
     return content
@@ -216,10 +201,10 @@ def write_file(path: str | Path, content: Content) -> None:
     check_target(path)
     target = _target(path)  # a symbolic link remains a link
     fresh = target.with_name(_temporary(target))
-    pieces = _pieces(path, content)
+    encoded = _encode(path, content)
     try:
         try:
-            _create(fresh, pieces, like=target)
+            _create(fresh, encoded, like=target)
             os.replace(fresh, target)
         except BaseException:
             fresh.unlink(missing_ok=True)
@@ -255,14 +240,14 @@ def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
             f"cannot write {path}: it is the current folder, which would be replaced; "
             "try the name of a new folder"
         )
-    pieces = {name: _pieces(path, content) for name, content in files.items()}
+    encoded = {name: _encode(path, content) for name, content in files.items()}
     try:
-        _write_folder(target, pieces)
+        _write_folder(target, encoded)
     except OSError as error:
         raise LocumError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
+def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     # One temporary folder contains the new folder, and the old folders that a rename has moved there.
     # The target is missing only between two renames, and an interruption restores the old folder.
     workshop = target.with_name(_temporary(target))
@@ -270,8 +255,8 @@ def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
     old: Path | None = None
     try:
         os.makedirs(fresh)
-        for name, pieces in files.items():
-            _create(fresh / name, pieces)
+        for name, content in files.items():
+            _create(fresh / name, content)
         _synchronise(fresh)
         while True:
             try:
@@ -317,27 +302,24 @@ def _temporary(target: Path) -> str:
     return f".{target.name[:40]}.{secrets.token_hex(8)}"
 
 
-def _create(path: Path, pieces: Pieces, like: Path | None = None) -> None:
-    """Create a file from ``pieces``, with the permissions of ``like`` if that file exists, otherwise
-    with default permissions.
+def _create(path: Path, content: bytes, like: Path | None = None) -> None:
+    """Create a file with the permissions of ``like`` if that file exists, otherwise with default
+    permissions.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     with os.fdopen(handle, "wb") as file:
         if like is not None and like.exists():
             path.chmod(stat.S_IMODE(like.stat().st_mode))
-        for piece in pieces:
-            file.write(piece)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _pieces(path: str | Path, content: Content) -> Pieces:
+def _encode(path: str | Path, content: Content) -> bytes:
     if isinstance(content, bytes):
-        return [content]
-    if not isinstance(content, str):
         return content
     try:
-        return [content.encode()]
+        return content.encode()
     except UnicodeEncodeError:
         raise InputError(
             f"cannot write {path}: its text contains an unpaired surrogate and is not valid Unicode"

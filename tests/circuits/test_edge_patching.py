@@ -132,8 +132,6 @@ def test_ablating_an_edge_removes_what_its_source_writes() -> None:
         expected = model.ablate(BATCH, edge.source, **options)
         assert model.ablate(BATCH, edge, **options) == expected
         assert model.ablate(BATCH, [edge.id], **options) == expected
-    balanced = model.balanced()
-    assert balanced.ablate(BATCH, edge, value=1) == model.ablate(BATCH, edge, value=1)
 
 
 def test_all_edges_of_a_head_together_are_the_head() -> None:

@@ -89,7 +89,6 @@ class NetworkInWords:
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
         weights, config = model.weights, model.config
-        weights.require_no_norms("a page or a text about a network")
         self.depth = len(weights.layers)
         self.sink_slot = len(config.slots) - 1 if config.sink else None
         #: A name for the residual stream after each sublayer.
