@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from locum.paper.findings import Finding
     from locum.paper.paper_report import Row
 
-command = Group("paper", help=__doc__, usual="report")
+command = Group("paper", help=__doc__)
 #: Width of a line of text in characters.
 _WIDTH = 100
 

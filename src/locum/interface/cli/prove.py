@@ -30,7 +30,7 @@ _SCRIPT = "from locum.interface.cli.prove import check_in_limits; check_in_limit
 #: Exit code of the separate process if it reaches its memory limit.
 _NO_MEMORY = 3
 
-command = Group("prove", help=__doc__, usual="claim")
+command = Group("prove", help=__doc__)
 
 
 def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

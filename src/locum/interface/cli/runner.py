@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from locum.files import check_target, write_file, write_folder
-from locum.graph.atoms import short
 from locum.interface.cli import output
 from locum.interface.cli.options import PATH, OutputFile
 from locum.interface.cli.progress import is_quiet
@@ -93,11 +92,7 @@ def command(
 
 
 class Group(click.Group):
-    """A group of commands, such as ``locum prove``; errors suggest the command ``usual``."""
-
-    def __init__(self, *arguments: Any, usual: str = "", **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.usual = usual
+    """A group of commands, such as ``locum prove``."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of the commands in the order of their definition."""
@@ -108,15 +103,6 @@ class Group(click.Group):
         with formatter.section("Commands"):
             first = {name: (made.help or "").partition("\n")[0] for name, made in self.commands.items()}
             formatter.write_dl(list(first.items()))
-
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or raise an error that suggests the command ``usual``."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            try_this = f"{context.command_path} {self.usual} {short(args[0]).strip(chr(39))}"
-            context.fail(f"No such command {short(args[0])}; try {try_this}.")
-        return super().resolve_command(context, args)
 
 
 def emit(report: Report) -> None:
