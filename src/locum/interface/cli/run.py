@@ -60,7 +60,7 @@ def command(program: Path, names: tuple[str, ...], **options: Any) -> Report:
     if (program / "config.json").is_file():
         return run_network(program, {"name": names, **options})
     if options["count"] and options["draw"]:
-        raise InputError("expected one of --count, --draw, got all")
+        raise InputError("expected one of --count, --draw, got both")
     if options["output"] is not None and not options["draw"]:
         raise InputError("--output: expected --draw with it")
     if options["draw"] and len(names) > 1:
