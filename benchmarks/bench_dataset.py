@@ -17,12 +17,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.plots import heat_maps
 from locum.experiments.dataset import Item, score
 from locum.experiments.dataset.attribution import by_attribution
 from locum.experiments.dataset.baseline import at_random, by_acdc, by_patching, by_weights
 from locum.experiments.dataset.dataset_loading import load_item
 from locum.experiments.dataset.tiers import TIERS
-from locum.interface.display.charts import heat_maps
 
 LEVELS = {
     "edges": "Edges",

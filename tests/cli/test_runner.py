@@ -102,7 +102,6 @@ def test_errors_are_json(tmp_path: Path) -> None:
         (("run",), "MissingParameter", "Missing argument 'PROGRAM'"),
         (("run", "sort", "--executor", "magic"), "BadParameter", "'magic' is not one of 'dense'"),
         (("run", "sort", "--nope"), "NoSuchOption", "--nope"),
-        (("juggle",), "UsageError", "No such command 'juggle'"),
         (("prove", "claim", "nope"), "InputError", "expected the name of a claim"),
         (("language", "classify", "(a"), "DialectError", "expected )"),
     ]:
