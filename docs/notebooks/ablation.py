@@ -118,6 +118,8 @@ assert broken["nothing"] == 0 and broken["head 0.0"] > 0.9 and broken["head 1.0"
 # %%
 from matplotlib import pyplot
 
+pyplot.rcParams["svg.fonttype"] = "none"
+
 figure, axes = pyplot.subplots(figsize=(6, 2.4), layout="constrained")
 axes.bar_label(axes.barh(list(broken), list(broken.values())), fmt="{:.0%}", padding=4)
 axes.set(title="Share of wrong answers after ablating one part", xlim=(0, 1.15))

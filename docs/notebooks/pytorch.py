@@ -91,6 +91,8 @@ print("rows sum to 1:", bool(torch.allclose(pattern.sum(-1), torch.ones(8))))
 # %%
 from matplotlib import pyplot
 
+pyplot.rcParams["svg.fonttype"] = "none"
+
 figure, axes = pyplot.subplots(figsize=(4, 4), layout="constrained")
 axes.imshow(pattern, cmap="Blues", vmin=0, vmax=1)
 axes.set(title="Attention weights of head 0", xlabel="key", ylabel="query")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
 
 import pytest
 
-from locum.interface.display.charts import line_chart
 from locum.interface.display.report_page import FILTERS, compare_page, report_markdown, report_page
 from locum.paper import compare
 from locum.paper.errata import ERRATA
@@ -95,17 +93,6 @@ def test_quotes_are_set_with_scripts_and_escaped(page: str) -> None:
     assert "if S[i]&lt;S[i+1] to α ∈ {0}<sup>|S|</sup>" in page
     assert "(0 if tokens&lt;0 else tokens);" in page
     assert "R″_{(l−1)k + (l′−1) + 1}" in page  # the transcription
-
-
-def test_names_of_lines_that_coincide_are_not_cut_off() -> None:
-    for last in (0, 12):  # at the bottom and at the top of the chart
-        lines = {name: [12, last] for name in ("paper", "fetch", "tiled")}
-        chart = line_chart("tokens", [1, 2], lines, values="tokens")
-        heights = [float(y) for y in re.findall(r'y="([-\d.]+)" fill="#\w+">', chart)]
-        assert len(heights) == 3
-        assert all(abs(one - other) >= 14 for one, other in pairwise(heights))
-        assert min(heights) >= 12
-        assert max(heights) <= 290
 
 
 def test_the_markdown_has_every_statement(report: Report) -> None:
