@@ -1,8 +1,7 @@
-"""Write pages as single HTML files, with a policy that allows only their own scripts and styles.
+"""Write pages as single HTML files, with a policy that allows only their own styles.
 
-A page has no external resources. Its script, if any, draws data that are embedded as JSON, and inserts
-text as text, never as HTML. As a second protection, the Content-Security-Policy allows only scripts and
-style sheets with given hashes, and forbids the loading of resources.
+A page has no scripts and no external resources. As a second protection, the Content-Security-Policy
+allows only style sheets with given hashes, and forbids scripts and the loading of resources.
 """
 
 from __future__ import annotations
@@ -10,24 +9,10 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-import json
 import re
 from html import escape
-from pathlib import Path
-from typing import Any
 
-_INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
-
-
-def filled(template: Path, data: Any) -> str:
-    """Return the page of a template; its script reads ``data`` from the element with id ``data``."""
-    text = template.read_text(encoding="utf-8")
-    return text.replace("__POLICY__", policy(text)).replace("__DATA__", inside(data))
-
-
-def inside(data: Any) -> str:
-    """Return ``data`` as JSON in which no text can end or comment out the surrounding element."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
 def document(title: str, style: str, body: str) -> str:
@@ -46,30 +31,15 @@ def today() -> str:
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
-def packed(matrix: Any) -> dict[str, Any]:
-    """Return the shape of a matrix, and its entries as base64 of float64, row by row."""
-    import numpy as np
-
-    array = np.ascontiguousarray(matrix, dtype="<f8")
-    return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}
-
-
 def policy(page: str) -> str:
-    """Return the Content-Security-Policy that allows only the inline scripts and styles in ``page``.
+    """Return the Content-Security-Policy that allows only the inline styles in ``page``.
 
     ``page`` must not contain text of users.
 
     >>> policy("<style>p { margin: 0 }</style>").partition(";")[0]
     "default-src 'none'"
     """
-    hashes: dict[str, list[str]] = {"script": [], "style": []}
-    for kind, content in _INLINE.findall(page):
-        digest = hashlib.sha256(content.encode()).digest()
-        hashes[kind].append(f"'sha256-{base64.b64encode(digest).decode()}'")
-    rules = [f"{kind}-src {' '.join(sources) or _NOTHING}" for kind, sources in hashes.items()]
-    return "; ".join([f"default-src {_NOTHING}", *rules, *(f"{name} {_NOTHING}" for name in _ENDS)])
-
-
-_NOTHING = "'none'"
-#: Directives of the policy to which default-src does not apply.
-_ENDS = ("base-uri", "form-action")
+    digests = [hashlib.sha256(content.encode()).digest() for content in _STYLE.findall(page)]
+    sources = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    # default-src does not apply to base-uri and form-action.
+    return f"default-src 'none'; style-src {sources}; base-uri 'none'; form-action 'none'"
