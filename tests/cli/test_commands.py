@@ -231,7 +231,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [
         ("missing.rasp", "No such file"),
-        (str(tmp_path), "expected a regular file, got a folder"),
+        (str(tmp_path), "Is a directory"),
         (str(binary), "not UTF-8 text"),
     ]:
         for mode in ((), ("--count",), ("--draw",)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from locum.files import check_target, write_file, write_folder
+from locum.files import check_target, write_file
 from locum.interface.cli import output
 from locum.interface.cli.options import PATH, OutputFile
 from locum.interface.cli.progress import is_quiet
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: A text, or a rich renderable.
 Part: TypeAlias = "str | RenderableType"
-#: The content of a file, the files of a folder, or a function that writes to the path.
-Content: TypeAlias = "str | bytes | Mapping[str, str] | Callable[[Path], object]"
+#: The content of a file, or a function that writes to the path.
+Content: TypeAlias = "str | Callable[[Path], object]"
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
@@ -109,7 +109,11 @@ def emit(report: Report) -> None:
     """Write the files of a report, and print the report as text or JSON."""
     written = [path for path in report.files if path is not None and str(path) != "-"]
     for path in written:
-        _write(path, report.files[path])
+        content = report.files[path]
+        if callable(content):
+            content(path)
+        else:
+            write_file(path, content)
     if is_quiet():
         saved = {"files": [str(path) for path in written]} if written else {}
         output.print_json(report.to_dict() | saved)
@@ -121,15 +125,6 @@ def emit(report: Report) -> None:
             output.show(part)
     for path in written:
         output.say(f"Saved in {path}.")
-
-
-def _write(path: Path, content: Content) -> None:
-    if callable(content):
-        content(path)
-    elif isinstance(content, Mapping):
-        write_folder(path, content)
-    else:
-        write_file(path, content)
 
 
 def _check_targets(context: click.Context) -> None:
