@@ -285,7 +285,7 @@ def test_bad_input_to_a_network(folder: str, tmp_path: Path) -> None:
     assert "No such file" in refused("run", str(tmp_path / "none"), "--input", "a")
     weights = Path(folder) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
-    assert "is not a valid weights file of a saved model" in refused("run", folder, "--input", "ab")
+    assert "a saved model" in refused("run", folder, "--input", "ab")
 
 
 @pytest.mark.parametrize("kind", ["glu", "gelu", "relu"])
