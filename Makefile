@@ -69,9 +69,9 @@ $(VENV)/.docs: $(VENV)/.core
 	-$(PIP) -e '.[lens]'
 	@touch $@
 
-# TransformerLens, for the tutorial and the site. If the index does not contain it, the site reports this.
+# TransformerLens and Matplotlib, for the tutorial and the site. If the index does not contain it, the site reports this.
 $(VENV)/.lens: $(VENV)/.core constraints/cpu.txt
-	$(PIP) -e '.[torch,lens]'
+	$(PIP) -e '.[torch,lens,docs]'
 	@touch $@
 
 tutorial: $(VENV)/.lens ## run the ablation notebook: build/tutorial/ablation.svg

@@ -124,7 +124,7 @@ def check_content(wheel: Path) -> None:
     foreign = [name for name in names if not re.match(r"locum(-[\d.]+\.dist-info)?/", name)]
     if missing or foreign:
         raise FailedError(f"the wheel lacks {missing} and has {foreign}")
-    extra = ("licenses/LICENSE", "CODEMIRROR.txt", "sboms/codemirror.cdx.json")
+    extra = ("licenses/LICENSE", "CODEMIRROR.txt")
     described = [name for name in names if ".dist-info/" in name]
     absent = [name for name in extra if not any(entry.endswith(name) for entry in described)]
     metadata = zipfile.ZipFile(wheel).read(

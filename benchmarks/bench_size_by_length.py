@@ -25,8 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, machine
+from benchmarks.plots import heat_maps
 from locum import aggregate, full, indicator, indices, length, select, selector_width, tokens
-from locum.interface.display.charts import heat_maps
 from locum.networks.compiler import compile as compile_program
 from locum.rasp.everyday import EVERYDAY, Task
 

@@ -22,8 +22,6 @@ import numpy as np
 
 import locum
 from locum.experiments.circuits import check_circuit
-from locum.interface.display.automaton import automaton_svg
-from locum.languages import language
 from locum.rasp.drawing.svg import MONO, SANS
 from locum.rasp.everyday import EVERYDAY
 
@@ -359,11 +357,6 @@ def _nested(svg: str, x: float, y: float) -> str:
     return f"{placed}>{rest}"
 
 
-def automaton() -> str:
-    """Draw the minimal automaton of the words with an even number of a."""
-    return automaton_svg(language("(b+ab*a)*").minimal(), "the minimal automaton of (b+ab*a)*")
-
-
 def architectures() -> str:
     """Draw the sizes of compiled networks: a row for each program, a column for each layer."""
     rows = {}
@@ -620,7 +613,6 @@ SVG = {
     "reverse": reverse,
     "tutorial": tutorial,
     "ablation": ablation,
-    "automaton": automaton,
     "architectures": architectures,
 }
 #: Screenshots of the playground, each with its size.

@@ -15,8 +15,6 @@ EXAMPLES = {
     "repl": "locum repl --example hello",
     "playground": "locum playground --open",
     "compile": "locum compile reverse --length 5 --vocab abcd -o reversed",
-    "apply": "locum apply reversed --input abcd",
-    "circuit check": "locum circuit check FOLDER sort.rasp --input 3,1,2",
     "simulate": "locum simulate --order 3,3,3 --executor dense",
     "prove claim": "locum prove claim matmul 3 3 4",
     "language classify": "locum language classify '(ab+ba)*'",
@@ -28,7 +26,6 @@ EXAMPLES = {
     "paper errata": "locum paper errata",
     "dataset make": "locum dataset make -o circuits --size 20",
     "dataset score": "locum dataset score circuits/items/ITEM/circuit.json found.json",
-    "sweep": "locum sweep sweeps/fuzz.toml -o results.jsonl",
 }
 
 

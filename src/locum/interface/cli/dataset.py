@@ -17,7 +17,7 @@ from locum.interface.cli.runner import command as make_command
 #: The tiers of a dataset (``dataset.making.TIERS``).
 TIERS = ("plain", "trained")
 
-command = Group("dataset", help=__doc__, usual="make -o")
+command = Group("dataset", help=__doc__)
 
 
 @make_command("make", group=command)

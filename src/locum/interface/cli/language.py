@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from locum.languages.non_regular import PumpingWitness, Verdict
     from locum.languages.recogniser import Recogniser
 
-command = Group("language", help=__doc__, usual="classify")
+command = Group("language", help=__doc__)
 _PLACES = {"last": "last symbol", "end": "end marker"}
 _VERDICTS = {True: "yes", False: "no", None: "?"}
 _LEVELS = {0: "0", 1: "1", 2: "2 or more", None: "not decided"}

@@ -19,7 +19,7 @@ from locum.interface.cli.runner import command as make_command
 if TYPE_CHECKING:
     from locum.paper.paper_report import Row
 
-command = Group("paper", help=__doc__, usual="report")
+command = Group("paper", help=__doc__)
 #: Width of a line of text in characters.
 _WIDTH = 100
 

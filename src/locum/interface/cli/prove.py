@@ -11,7 +11,7 @@ from locum.interface.cli.progress import counted
 from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
-command = Group("prove", help=__doc__, usual="claim")
+command = Group("prove", help=__doc__)
 
 
 def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
