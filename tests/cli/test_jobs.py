@@ -80,7 +80,7 @@ def test_old_names_print_the_new_ones(command: Run, name: str) -> None:
 def test_the_old_names_are_all_there() -> None:
     assert sorted(MOVED) == [
         "analyse", "catalogue", "certify", "check", "claims", "classify", "compare", "completion",
-        "draw", "equivalent", "errata", "export", "figure", "generate", "minimise", "operations",
+        "draw", "equivalent", "errata", "export", "figure", "generate", "operations",
         "plan", "score",
     ]  # fmt: skip
 

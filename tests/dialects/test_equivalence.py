@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from locum.errors import InputError
-from locum.languages import c_rasp
 from locum.languages.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equivalent
-from locum.languages.minimisation import minimise, size
 from locum.languages.named_languages import Language, read
 from tests.cli.commands import command_line, json_of, refused
 
@@ -206,23 +204,6 @@ def test_a_limit_is_kept() -> None:
     assert "they agree on all words of up to" in result.method
     with pytest.raises(InputError, match="more than 0 seconds"):
         equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0)
-
-
-def test_minimise_leaves_out_what_is_not_needed() -> None:
-    text = _program('#[o < c] == 0 && o == c && #"(" >= 0 && (#[o > c] >= 0 || #[c > 5] == 3)', *_OC)
-    program = c_rasp.parse(text)
-    smaller = minimise(program, seconds=30)
-    assert size(smaller)[0] == 3 < size(program)[0]
-    again = c_rasp.parse(smaller.text, alphabet="()")
-    assert again.sop.node is smaller.sop.node
-    same = equivalent(_language(DYCK, "()"), Language("c-rasp", "", None, again))
-    assert same.verdict == EQUIVALENT
-
-
-def test_minimise_leaves_out_neutral_numbers() -> None:
-    program = c_rasp.parse(_program("#[o + 0 < c] == 0 && o - 0 == 1 * c", *_OC))
-    smaller = minimise(program, seconds=30)
-    assert smaller.sop.node is c_rasp.parse(_program("#[o < c] == 0 && o == c", *_OC)).sop.node
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from locum.languages.classification import classify
 from locum.languages.counting import counts_ahead
 from locum.languages.equivalence import equivalent
 from locum.languages.later_counts import without_later_counts
-from locum.languages.minimisation import minimise
 from locum.languages.named_languages import as_language, read
 from tests.cli.commands import json_of, refused
 
@@ -161,8 +160,6 @@ def test_programs_that_do_not_reduce_are_compared_on_short_words() -> None:
     ]  # fmt: skip
     undecided = equivalent(parity, "b*a(b*ab*a)*b*", seconds=0.5)
     assert (undecided.verdict, undecided.word) == ("undecided", None)
-    with pytest.raises(InputError, match="expected a program without counts of later positions"):
-        minimise(parity)
 
 
 def test_the_command_line_reads_formulas_and_later_counts() -> None:

@@ -1,4 +1,4 @@
-"""Classify, compare and minimise languages and their programs."""
+"""Classify and compare languages and their programs."""
 
 from __future__ import annotations
 
@@ -383,28 +383,6 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
 
 def _said(value: bool | str) -> str:
     return value if isinstance(value, str) else "accepts" if value else "rejects"
-
-
-@make_command("minimise", group=command)
-@click.argument("program")
-@_c_rasp_options
-@limit_option(60.0)
-def minimise(program: str, limit: float, **options: Any) -> Report:
-    """Reduce the size of a C-RASP program by proven steps.
-
-    PROGRAM is a C-RASP file. Each step is proven to preserve the language, in most cases by z3 (pip
-    install 'locum[solve]'). The result may not be the smallest equivalent program.
-    """
-    from locum.languages.minimisation import minimise, size
-
-    read = read_language(program, options | {"from": "c-rasp"})
-    original = read.reduced or read.program
-    assert original is not None
-    smaller = minimise(original, seconds=limit)
-    (counts, parts), (fewer, left) = size(original), size(smaller)
-    data = {"program": smaller.text, "counts": [counts, fewer], "parts": [parts, left]}
-    heading = f"// {counts} counts and {parts} parts before, {fewer} and {left} now"
-    return Report(data, lambda: [heading, smaller.text.removesuffix("\n")])
 
 
 # Length generalisation ------------------------------------------------------------------------------

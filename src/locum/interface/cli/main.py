@@ -52,7 +52,6 @@ MOVED = {
     "export": "locum prove export",
     "classify": "locum language classify",
     "equivalent": "locum language equivalent",
-    "minimise": "locum language minimise",
     "catalogue": "locum paper items",
     "errata": "locum paper errata",
     "compare": "locum paper rivals",
