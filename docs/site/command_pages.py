@@ -25,7 +25,6 @@ EXAMPLES = {
     "language classify": "locum language classify '(ab+ba)*'",
     "language names": "locum language names",
     "language equivalent": "locum language equivalent '(ab)*' '(ab)*ab'",
-    "language generalise": "locum language generalise copy",
     "paper report": "locum paper report algo:softmax",
     "paper items": "locum paper items",
     "paper errata": "locum paper errata",

@@ -12,12 +12,10 @@ from locum.errors import InputError, LimitError
 from locum.interface.cli.options import (
     alphabet_option,
     choice,
-    input_option,
     limit_option,
-    name_option,
     output_option,
 )
-from locum.interface.cli.programs import DialectProgram, load_program, split_alphabet
+from locum.interface.cli.programs import split_alphabet
 from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
@@ -383,67 +381,3 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
 
 def _said(value: bool | str) -> str:
     return value if isinstance(value, str) else "accepts" if value else "rejects"
-
-
-# Length generalisation ------------------------------------------------------------------------------
-
-
-@make_command("generalise", group=command)
-@click.argument("program")
-@input_option
-@name_option
-def generalise(program: str, input_text: str | None, name: str | None) -> Report:
-    """Report program properties related to length generalisation.
-
-    PROGRAM is a file of RASP, C-RASP, B-RASP, LTL (.ltl) or first-order logic (.fo), or a published
-    RASP-L program (copy, reverse, count, mode, parity, addition). The report states whether the program
-    is RASP-L, its size, whether answers at a prefix depend on later symbols, and whether it is a C-RASP
-    program. For a RASP file, --input sets the symbols of the random inputs on which prefixes are
-    compared. The exit code is 1 if the program is not RASP-L, or if an answer depends on later symbols.
-    """
-    from locum.languages import rasp_l
-
-    symbols: Any
-    if program in rasp_l.PROGRAMS:
-        if input_text is not None:
-            raise InputError(
-                f"--input: expected no symbols for the published program {program}, got "
-                f"{input_text!r}; try a file, or leave out --input"
-            )
-        made = rasp_l.PROGRAMS[program]()
-        sop = made if not isinstance(made, rasp_l.NextToken) else made.sop
-        symbols = [rasp_l.SOS, rasp_l.SEP, rasp_l.PLUS, rasp_l.EQ, 0, 1, 2, rasp_l.HINTS]
-    else:
-        loaded = load_program(Path(program), input_text, needs_word=False)
-        sop = loaded.sop(name)[1]
-        symbols = loaded.recogniser.alphabet if isinstance(loaded, DialectProgram) else loaded.tokens
-        if isinstance(symbols, list) and symbols and isinstance(symbols[0], list):
-            raise InputError("--input: expected one sequence of symbols, got several")
-    found = rasp_l.report_generalisation(sop, list(dict.fromkeys(symbols)))
-
-    def text() -> Iterator[str]:
-        yield f"RASP-L: {'yes' if found.is_rasp_l else 'no'}"
-        for problem in found.problems:
-            yield f"  {problem.what}, in {problem.part}; try {problem.instead}"
-        heads = ", ".join(map(str, found.heads)) or "none"
-        layers = f"{found.layers} layer{'' if found.layers == 1 else 's'}"
-        yield f"size: {found.operations} operations, {layers}, heads {heads}"
-        if found.changed is None:
-            yield f"prefixes: the same answers on {found.sequences} sequences of up to 32 tokens"
-        else:
-            yield f"prefixes: an answer changes if other tokens follow, on {list(found.changed)}"
-        yield f"counting: {found.counting or 'not a C-RASP program'}"
-        if found.is_rasp_l:
-            yield (
-                "Conjecture (Zhou et al. 2024): transformers tend to length-generalise on tasks with a "
-                "short RASP-L program. This is not a theorem, and no size counts as short."
-            )
-        else:
-            yield "The RASP-L conjecture (Zhou et al. 2024) makes no prediction from this program."
-        if found.counting:
-            yield (
-                "Theorem (Huang et al. 2025): an idealised learner with absolute position encodings "
-                "length-generalises on the languages of C-RASP[periodic, local] programs."
-            )
-
-    return Report({"name": program} | found.to_dict(), text, holds=found.is_rasp_l)
