@@ -32,7 +32,7 @@ SCRIPTS = (".ci", "benchmarks", "docs", "examples", "experiments", "packaging")
 MARKS = {
     r"#+:?": ("src/**/*.rasp", "examples/*.rasp", "sweeps/*.toml", "constraints/*", "pyproject.toml")
     + ("Makefile", "Containerfile", ".dockerignore", ".github/workflows/*", ".ci/run"),
-    r"//": ("examples/*.crasp", "examples/*.counter", "examples/*.subleq", "examples/*.fleq"),
+    r"//": ("examples/*.crasp", "examples/*.subleq", "examples/*.fleq"),
 }
 #: Pages whose text is generated from tables of the program, and pages that list statements.
 GENERATED = {"operations", "torch_operations", "errata", "paper", "proofs"}
