@@ -23,7 +23,6 @@ EXAMPLES = {
     "prove export": "locum prove export matmul_fetch 3 3 4",
     "prove check": "locum prove check proof.json",
     "language classify": "locum language classify '(ab+ba)*'",
-    "language names": "locum language names",
     "language equivalent": "locum language equivalent '(ab)*' '(ab)*ab'",
     "paper report": "locum paper report algo:softmax",
     "paper items": "locum paper items",

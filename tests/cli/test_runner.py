@@ -142,7 +142,7 @@ def test_the_groups_have_the_commands_of_the_documentation() -> None:
                 found[name] = list(made.commands)
     assert found == {
         "prove": ["claim", "all", "export", "check"],
-        "language": ["classify", "names", "equivalent"],
+        "language": ["classify", "equivalent"],
         "paper": ["report", "items", "errata", "rivals"],
         "dataset": ["make", "score"],
         "circuit": ["check"],
