@@ -8,14 +8,12 @@ question is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from locum.languages.c_rasp_positions import Decision
 from locum.languages.witnesses import Witness
-
-if TYPE_CHECKING:
-    from locum.languages.classification import Classification
 
 STRICT = "unique hard attention, strict masks"
 RIGHTMOST = "unique hard attention, strict future mask, rightmost ties"
@@ -59,101 +57,89 @@ class Row:
         }
 
 
+#: Models whose class is known: whether they have position encodings, the class, the verdicts that must
+#: all be positive, and the source of the theorem.
+_KNOWN = (
+    (STRICT, False, "star-free", ("star_free",), "Yang, Chiang & Angluin 2024"),
+    (
+        RIGHTMOST,
+        False,
+        "star-free",
+        ("star_free",),
+        "Yang, Chiang & Angluin 2024; Jerad et al. 2025",
+    ),
+    (LEFTMOST, False, "R", ("R",), "Jerad et al. 2025"),
+    (
+        NONSTRICT,
+        False,
+        "star-free and stutter-invariant",
+        ("star_free", "stutter_invariant"),
+        "derived (docs/classification.md)",
+    ),
+    (UNMASKED, False, "regular band", ("regular_band",), "derived (docs/classification.md)"),
+    (
+        ENCODER,
+        True,
+        "AC⁰",
+        ("AC0",),
+        "Hao et al. 2022 and Barceló et al. 2024; decided by Barrington et al. 1992",
+    ),
+    (FIXED, False, "R", ("R",), "Li & Cotterell 2025"),
+    (
+        ROUNDED,
+        False,
+        "C-RASP",
+        ("C-RASP",),
+        "Yang, Cadilhac & Chiang 2025; decided by Yang, Veseli et al. 2026",
+    ),
+    (
+        ROUNDED_LAST,
+        False,
+        "C-RASP, last symbol",
+        ("C-RASP_last",),
+        "Yang, Cadilhac & Chiang 2025; membership derived",
+    ),
+)
 _TC0 = (
     "only if TC⁰ = NC¹, because the language is NC¹-complete (Barrington 1989) and the model is in TC⁰"
 )
 
 
-def rows(verdicts: Classification) -> Iterator[Row]:
-    """Yield the verdict on a language for each attention model."""
-    witnesses = verdicts.witnesses
-    yield Row(
-        STRICT,
-        False,
-        "star-free",
-        verdicts.star_free,
-        "Yang, Chiang & Angluin 2024",
-        witnesses.get("star_free"),
-    )
-    yield Row(
-        RIGHTMOST,
-        False,
-        "star-free",
-        verdicts.star_free,
-        "Yang, Chiang & Angluin 2024; Jerad et al. 2025",
-        witnesses.get("star_free"),
-    )
-    yield Row(LEFTMOST, False, "R", verdicts.r, "Jerad et al. 2025", witnesses.get("R"))
-    yield Row(
-        NONSTRICT,
-        False,
-        "star-free and stutter-invariant",
-        verdicts.star_free and verdicts.stutter_invariant,
-        "derived (docs/classification.md)",
-        witnesses.get("star_free") or witnesses.get("stutter_invariant"),
-    )
-    orders = verdicts.regular_band
-    yield Row(
-        UNMASKED,
-        False,
-        "regular band",
-        orders,
-        "the alphabet is too large" if orders is None else "derived (docs/classification.md)",
-        witnesses.get("regular_band"),
-    )
-    yield Row(
-        ENCODER,
-        True,
-        "AC⁰",
-        verdicts.ac0,
-        "Hao et al. 2022 and Barceló et al. 2024; decided by Barrington et al. 1992",
-        witnesses.get("AC0"),
-    )
-    yield Row(FIXED, False, "R", verdicts.r, "Li & Cotterell 2025", witnesses.get("R"))
-    yield Row(
-        ROUNDED,
-        False,
-        "C-RASP",
-        verdicts.c_rasp,
-        "Yang, Cadilhac & Chiang 2025; decided by Yang, Veseli et al. 2026",
-        witnesses.get("C-RASP"),
-    )
-    yield Row(
-        ROUNDED_LAST,
-        False,
-        "C-RASP, last symbol",
-        verdicts.c_rasp_last,
-        "Yang, Cadilhac & Chiang 2025; membership derived",
-        witnesses.get("C-RASP_last"),
-    )
+def rows(
+    holds: Mapping[str, bool | None], witnesses: Mapping[str, Witness], ideal: Decision
+) -> Iterator[Row]:
+    """Yield the verdict on a language for each attention model.
+
+    ``holds`` and ``witnesses`` contain the verdicts and the witnesses of
+    :class:`~locum.languages.classification.Classification`. ``ideal`` is the decision on C-RASP with
+    local and periodic predicates.
+    """
+    for model, positions, languages, keys, theorem in _KNOWN:
+        verdicts = [holds[key] for key in keys]
+        decided = None if None in verdicts else all(verdicts)
+        witness = next((witnesses[key] for key in keys if key in witnesses), None)
+        source = "the alphabet is too large" if decided is None else theorem
+        yield Row(model, positions, languages, decided, source, witness)
     name = "C-RASP[periodic, local]"
-    decision = verdicts.positions[name]
     known = {
         True: "guaranteed for an idealised learner (Huang et al. 2025); membership derived",
         False: "no C-RASP program, for which Huang et al. 2025 give a guarantee; membership derived",
-        None: decision.reason,
+        None: ideal.reason,
     }
-    yield Row(
-        IDEAL,
-        True,
-        name,
-        decision.holds,
-        known[decision.holds],
-        witnesses.get(name),
-    )
-    if verdicts.ac0:
+    yield Row(IDEAL, True, name, ideal.holds, known[ideal.holds], witnesses.get(name))
+    if holds["AC0"]:
         theorem = "every regular language in AC⁰ (Barceló et al. 2024)"
-    elif verdicts.commutative:
+    elif holds["commutative"]:
         theorem = "LTL with counting defines it (derived); Barceló et al. 2024 for this logic"
-    elif verdicts.solvable:
+    elif holds["solvable"]:
         theorem = "the known lower bound, LTL with counting, does not decide it (Barceló et al. 2024)"
     else:
         theorem = f"{_TC0} (Barceló et al. 2024)"
-    known_average = True if verdicts.ac0 or verdicts.commutative else None
-    yield Row(AVERAGE, True, "contains AC⁰ and commutative, in TC⁰", known_average, theorem)
+    average = True if holds["AC0"] or holds["commutative"] else None
+    yield Row(AVERAGE, True, "contains AC⁰ and commutative, in TC⁰", average, theorem)
     bound = (
         "in TC⁰ (Merrill & Sabharwal 2023), which does not exclude the language"
-        if verdicts.solvable
+        if holds["solvable"]
         else f"{_TC0} (Merrill & Sabharwal 2023)"
     )
     yield Row(LOGARITHMIC, True, "in TC⁰", None, bound)

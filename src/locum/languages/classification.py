@@ -209,7 +209,18 @@ class Classification:
     @cached_property
     def models(self) -> list[Row]:
         """The verdict on each attention model."""
-        return list(rows(self))
+        holds = {
+            "star_free": self.star_free,
+            "R": self.r,
+            "stutter_invariant": self.stutter_invariant,
+            "regular_band": self.regular_band,
+            "AC0": self.ac0,
+            "C-RASP": self.c_rasp,
+            "C-RASP_last": self.c_rasp_last,
+            "commutative": self.commutative,
+            "solvable": self.solvable,
+        }
+        return list(rows(holds, self.witnesses, self.positions["C-RASP[periodic, local]"]))
 
     @cached_property
     def r(self) -> bool:

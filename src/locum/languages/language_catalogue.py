@@ -129,7 +129,6 @@ def _block_expression(k: int) -> str:
 HAO, YANG = "Hao, Angluin & Frank 2022", "Yang & Chiang 2024"
 CHOLAK, BHATTAMISHRA = "Chiang & Cholak 2022", "Bhattamishra, Ahuja & Goyal 2020"
 YAO, DEPTH = "Yao, Peng, Papadimitriou & Narasimhan 2021", "Yang, Cadilhac & Chiang 2025"
-ANGLUIN = "Yang, Chiang & Angluin 2024"
 HUANG, BARRINGTON = "Huang et al. 2025", "Barrington 1989"
 VESELI = "Yang, Veseli et al. 2026"
 
