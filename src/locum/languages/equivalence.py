@@ -91,8 +91,10 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     else:
         comparison = _by_counting(one, other, alphabet, empty, end)
     word = comparison.word
-    answers = () if word is None else (_accepts(one, word), _accepts(other, word))
-    assert word is None or answers[0] != answers[1], word
+    if word is None:
+        return replace(comparison, alphabet=alphabet)
+    answers = _accepts(one, word), _accepts(other, word)
+    assert answers[0] != answers[1], word
     return replace(comparison, alphabet=alphabet, answers=answers)
 
 
