@@ -33,7 +33,6 @@ from locum.languages.attention_models import (
 from locum.languages.automata import DFA, components
 from locum.languages.classification import IMPORTS, classify
 from locum.languages.counting import depth
-from locum.languages.ltl import LTL
 from locum.languages.recogniser import END, LAST
 from locum.languages.witnesses import Witness
 from tests.dialects.corpus import CORPUS, agrees, random_dfa
@@ -498,60 +497,3 @@ def test_the_group_a5_is_classified_in_seconds() -> None:
     assert {verdicts.positions[name].holds for name in IMPORTS} == {False}
     assert all(witness.check(verdicts.automaton) for witness in verdicts.witnesses.values())
     assert time.process_time() - start < 10
-
-
-def _formula(rng: random.Random, size: int, letters: str = "ab", binary: str = "&") -> str:
-    """Write a random formula of X, F and the ``binary`` operators."""
-
-    def smaller(size: int) -> str:
-        return f"({_formula(rng, size, letters, binary)})"
-
-    if size <= 1:
-        return rng.choice(letters)
-    match rng.randrange(4 + len(binary)):
-        case 0:
-            return f"X {smaller(size - 1)}"
-        case 1 | 2:
-            return f"F {smaller(size - 1)}"
-        case 3:
-            return f"!{smaller(size - 1)}"
-        case _:
-            left = rng.randrange(1, size)
-            return f"{smaller(left)} {rng.choice(binary)} {smaller(size - left)}"
-
-
-def test_random_formulas_without_until_have_rank_0() -> None:
-    rng = random.Random(29)
-    levels = set()
-    for _ in range(1000 if MANY else 60):
-        verdicts = classify(LTL.parse(_formula(rng, 7), alphabet="ab"))
-        assert verdicts.until_rank_0
-        levels.add(verdicts.dot_depth)
-    assert levels >= {0, 1}
-
-
-def test_random_formulas_agree_with_second_decisions_on_levels() -> None:
-    rng = random.Random(41)
-    answers = set()
-    for _ in range(1000 if MANY else 200):
-        verdicts = classify(LTL.parse(_formula(rng, 8, "abc", "&UU"), alphabet="abc"))
-        plain = _Plain(verdicts.automaton)
-        if len(plain.semigroup) <= 16:
-            assert verdicts.until_rank_0 == plain.is_locally_l_trivial()
-            assert (verdicts.dot_depth in (0, 1)) == plain.satisfies_knast()
-            answers |= {("until", verdicts.until_rank_0), ("dot-depth", verdicts.dot_depth)}
-    assert answers >= {("until", True), ("until", False), ("dot-depth", 1), ("dot-depth", 2)}
-
-
-def test_random_products_have_dot_depth_at_most_one() -> None:
-    rng = random.Random(31)
-    for _ in range(500 if MANY else 40):
-
-        def product() -> str:
-            pieces = [
-                "".join(rng.choices("ab", k=rng.randrange(3))) for _ in range(rng.randrange(1, 4))
-            ]
-            return rng.choice(("", ".*")) + ".*".join(pieces) + rng.choice(("", ".*")) or "ε"
-
-        text = f"({product()}+{product()})&~({product()})"
-        assert classify(regular.language(text, "ab")).dot_depth in (0, 1), text

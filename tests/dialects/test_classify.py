@@ -234,38 +234,11 @@ def _plain_minimal(dfa: DFA) -> list[list[int]]:
     return [[kept.index(first[t]) for t in dfa.transitions[s]] for s in kept]
 
 
-def _plain_star_free(dfa: DFA) -> bool:
-    rows = _plain_minimal(dfa)
-    size = len(rows)
-    letters = [tuple(row[i] for row in rows) for i in (0, 1)]
-    monoid = {tuple(range(size))}
-    frontier = list(monoid)
-    while frontier:
-        x = frontier.pop()
-        for g in letters:
-            y = tuple(g[i] for i in x)
-            if y not in monoid:
-                monoid.add(y)
-                frontier.append(y)
-    for x in monoid:
-        powers = [x]
-        while powers[-1] not in powers[:-1]:
-            powers.append(tuple(x[i] for i in powers[-1]))
-        if powers.index(powers[-1]) != len(powers) - 2:
-            return False
-    return True
-
-
-def test_star_freeness_agrees_with_a_plain_monoid_on_random_automata() -> None:
+def test_minimal_automata_have_the_states_of_a_plain_minimisation() -> None:
     rng = random.Random(7)
-    free = 0
     for _ in range(500):
         dfa = random_dfa(rng)
-        expected = _plain_star_free(dfa)
-        free += expected
-        assert classify(dfa).star_free == expected, dfa
-        assert len(dfa.minimal()) == len(_plain_minimal(dfa))
-    assert 100 < free < 450
+        assert len(dfa.minimal()) == len(_plain_minimal(dfa)), dfa
 
 
 def test_random_automata_and_their_programs() -> None:
