@@ -148,7 +148,7 @@ def test_branches_on_means_of_fractions_are_refused_with_a_suggestion_that_works
         (lambda x, n: x + n, aggregate(select(indices, opposite, C.LT), indices)),  # some are None
     ],
 )
-def test_representations_of_values_are_not_used_in_functions_of_means(function: Any, other: Any) -> None:
+def test_functions_of_means_are_not_called_on_representations(function: Any, other: Any) -> None:
     with pytest.raises(GraphError, match="a function of means"):
         locum.rasp.from_tracr(both(function, half, other), vocabulary="ab", length=3)
 

@@ -3,8 +3,8 @@
 Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
 of ``Map`` and ``SequenceMap``) are called on s-ops. If the possible values of all arguments are known,
 the resulting s-op is used only if it computes the same values. All other functions become lookup tables
-over the values of their arguments. Predicates that are not comparisons are converted to selectors of classes of keys and classes
-of queries.
+over the values of their arguments. Predicates that are not comparisons are converted to selectors of
+classes of keys and classes of queries.
 
 Tracr's ``None`` becomes a smaller negative integer if all other values are numbers or booleans, and
 otherwise a string such as "None". If an aggregate averages None, running the converted program raises
