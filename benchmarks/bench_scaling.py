@@ -40,6 +40,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.cases import sort
+
 from benchmarks.harness import Row, interleave, machine, ratio
 from locum import (
     Attention,
@@ -55,7 +57,6 @@ from locum import (
     where,
 )
 from locum.interface.display.charts import as_file, line_chart
-from locum.rasp.everyday import sort
 
 Integers = NDArray[np.int64]
 Work = dict[str, Callable[[], Any]]

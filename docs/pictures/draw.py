@@ -25,7 +25,7 @@ from locum.experiments.circuits import check_circuit
 from locum.interface.display.automaton import automaton_svg
 from locum.languages import language
 from locum.rasp.drawing.svg import MONO, SANS
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 FOLDER = Path(__file__).parent
 #: Colours on light and on dark pages.
@@ -367,8 +367,9 @@ def automaton() -> str:
 def architectures() -> str:
     """Draw the sizes of compiled networks: a row for each program, a column for each layer."""
     rows = {}
-    for name, task in EVERYDAY.items():
-        model = locum.compile(task.program, length=6, vocabulary=task.vocabulary, attention="softmax")
+    for name, vocabulary in EVERYDAY.items():
+        program = load_everyday(name).program
+        model = locum.compile(program, length=6, vocabulary=vocabulary, attention="softmax")
         rows[name.replace("_", " ")] = [
             (
                 len(layer.attention.kinds) if layer.attention else 0,

@@ -142,13 +142,13 @@ def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
     result = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
     assert result["rows"] == []
     assert result["reason"] == "the network has no head"
-    result = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
-    assert "does not depend on the tokens" in result["reason"]
+    result = make(str(tmp_path), "c-rasp/(a+b)*", "hard", ["plain"], **SIZE)
+    assert result["reason"] == "the network has 0 layers"
     assert not (tmp_path / "items").exists()
 
 
 def test_hard_heads_come_as_they_are(tmp_path: Path) -> None:
-    rows = make(str(tmp_path), "tracr/hist", "hard", list(TIERS), **SIZE)["rows"]
+    rows = make(str(tmp_path), "task/has_duplicate", "hard", list(TIERS), **SIZE)["rows"]
     assert [row["tier"] for row in rows] == ["plain"]
     assert check_item(tmp_path / rows[0]["folder"])[1] == []
 
