@@ -262,12 +262,12 @@ def test_sops_and_parts_are_found_both_ways() -> None:
 def test_embedded_sops_and_selectors_are_found_and_others_refused() -> None:
     """Tokens, selectors and s-ops of other programs were nowhere, without a word."""
     model = compiled("induction")
-    tokens, indices = locum.tokens, locum.indices
+    tokens, indices = locum.tokens_str, locum.indices
     assert {part.hook for part in model.where(tokens)} == {"hook_embed"}
     assert {part.hook for part in model.where(indices)} == {"hook_pos_embed"}
     previous = locum.select(indices, indices - 1, "==")
     assert [part.id for part in model.where(previous)] == ["blocks.0.attn.head.0"]
-    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens == "):
+    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens_str == "):
         model.where(tokens == "a")
     marked = locum.compile(
         locum.aggregate(previous, locum.indicator(tokens == "a")), length=3, vocabulary="ab"
