@@ -28,6 +28,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.tracr_programs import LIBRARY, vocabulary_of
+
 import locum
 from benchmarks.harness import Row
 from locum.experiments.circuits import alignment, check_circuit
@@ -36,8 +38,7 @@ from locum.experiments.circuits.patching import CompiledNetwork, more_pairs_of, 
 from locum.experiments.dataset import load
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
-from locum.rasp.tracr_library import PROGRAMS
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 #: Maximum number of inputs; no network has more inputs.
 ALL = 400
@@ -45,13 +46,13 @@ ALL = 400
 
 def networks() -> Iterator[tuple[str, int, CompiledTransformer]]:
     """Compile the programs to networks over at most three tokens."""
-    for name, recipe in EVERYDAY.items():
+    for name, vocabulary in EVERYDAY.items():
         for length in (2, 3, 4):
-            yield from _compiled(name, recipe.program, length, list(recipe.vocabulary)[:3])
-    for name, entry in PROGRAMS.items():
+            yield from _compiled(name, load_everyday(name).program, length, list(vocabulary)[:3])
+    for name, make in LIBRARY.items():
         for length in (2, 3, 4, 5):
-            vocabulary = list(entry.vocabulary(length))[:3]
-            yield from _compiled(f"tracr {name}", entry.make(length), length, vocabulary)
+            vocabulary = vocabulary_of(name, length)
+            yield from _compiled(f"tracr {name}", make(length), length, list(vocabulary)[:3])
 
 
 def _compiled(

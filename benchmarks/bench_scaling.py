@@ -39,6 +39,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.cases import sort
+
 from benchmarks.harness import Row, interleave, machine, ratio
 from benchmarks.plots import line_chart
 from locum import (
@@ -54,7 +56,6 @@ from locum import (
     tokens,
     where,
 )
-from locum.rasp.everyday import sort
 
 Integers = NDArray[np.int64]
 Work = dict[str, Callable[[], Any]]

@@ -23,7 +23,7 @@ import numpy as np
 import locum
 from locum.experiments.circuits import check_circuit
 from locum.rasp.drawing.svg import MONO, SANS
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 FOLDER = Path(__file__).parent
 #: Colours on light and on dark pages.
@@ -360,8 +360,9 @@ def _nested(svg: str, x: float, y: float) -> str:
 def architectures() -> str:
     """Draw the sizes of compiled networks: a row for each program, a column for each layer."""
     rows = {}
-    for name, task in EVERYDAY.items():
-        model = locum.compile(task.program, length=6, vocabulary=task.vocabulary, attention="softmax")
+    for name, vocabulary in EVERYDAY.items():
+        program = load_everyday(name).program
+        model = locum.compile(program, length=6, vocabulary=vocabulary, attention="softmax")
         rows[name.replace("_", " ")] = [
             (
                 len(layer.attention.kinds) if layer.attention else 0,

@@ -23,14 +23,14 @@ from locum.experiments.circuits.patching import (
 from locum.experiments.dataset.program_families import SOURCES
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
-from locum.rasp.tracr_library import PROGRAMS
+from locum.rasp.programs import EVERYDAY, load_everyday
+from tests.tracr_programs import LIBRARY
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
 
 
 def compiled(name: str, length: int = 4, **options: Any) -> Any:
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     options = {"vocabulary": recipe.vocabulary, **UNITS, **options}
     return locum.compile(recipe.program, length=length, **options)
 
@@ -64,7 +64,7 @@ def test_hooks_of_torch_modules_fire() -> None:
 def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
     model = compiled(name)
     module = model.to_torch()
-    first, *_, last = EVERYDAY[name].vocabulary
+    first, *_, last = EVERYDAY[name]
     clean, other = [first, last, first, last], [last, last, first, last]
     ids, others = (torch.as_tensor(model.encode(x)) for x in (clean, other))
     changed = 0
@@ -110,7 +110,7 @@ def test_hooks_that_nobody_has_are_refused() -> None:
 @pytest.mark.parametrize("name", EVERYDAY)
 def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: str) -> None:
     """On all inputs of up to three tokens (of a smaller vocabulary where there are many)."""
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     vocabulary = recipe.vocabulary[:4]
     model = locum.compile(recipe.program, length=3, vocabulary=vocabulary, **UNITS)
     circuit = check_circuit(model)
@@ -241,7 +241,7 @@ def test_a_bypassed_sop_is_found_out() -> None:
 
 def test_what_is_not_passed_by_is_aligned() -> None:
     """Squares of counts are looked up by shares of attention; all others agree."""
-    model = locum.compile(PROGRAMS["sort_unique"].make(3), length=3, vocabulary=[0, 1, 2], **UNITS)
+    model = locum.compile(LIBRARY["sort_unique"](3), length=3, vocabulary=[0, 1, 2], **UNITS)
     parts = alignment(model, most=20)
     assert any(part.mismatches for part in parts)
     assert all(part.passed_by for part in parts if part.mismatches)
@@ -251,7 +251,7 @@ def test_what_is_not_passed_by_is_aligned() -> None:
 
 def test_sops_and_parts_are_found_both_ways() -> None:
     model = compiled("modsum")
-    (node,) = model.where(EVERYDAY["modsum"].program)
+    (node,) = model.where(load_everyday("modsum").program)
     assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
     assert model.what("blocks.0.mlp") == (node,)
     assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}
@@ -263,12 +263,12 @@ def test_sops_and_parts_are_found_both_ways() -> None:
 def test_embedded_sops_and_selectors_are_found_and_others_refused() -> None:
     """Tokens, selectors and s-ops of other programs were nowhere, without a word."""
     model = compiled("induction")
-    tokens, indices = locum.tokens, locum.indices
+    tokens, indices = locum.tokens_str, locum.indices
     assert {part.hook for part in model.where(tokens)} == {"hook_embed"}
     assert {part.hook for part in model.where(indices)} == {"hook_pos_embed"}
     previous = locum.select(indices, indices - 1, "==")
     assert [part.id for part in model.where(previous)] == ["blocks.0.attn.head.0"]
-    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens == "):
+    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens_str == "):
         model.where(tokens == "a")
     marked = locum.compile(
         locum.aggregate(previous, locum.indicator(tokens == "a")), length=3, vocabulary="ab"

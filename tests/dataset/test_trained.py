@@ -24,7 +24,7 @@ from locum.experiments.dataset.making import make
 from locum.experiments.dataset.scoring import Truth
 from locum.experiments.dataset.trained_alignment import align, targets_of
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import load_everyday
 
 torch = pytest.importorskip("torch")
 
@@ -41,7 +41,7 @@ def item(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_components_are_heads_and_feed_forwards_of_their_layers() -> None:
-    two = align(EVERYDAY["induction"].program.node)
+    two = align(load_everyday("induction").program.node)
     assert [(part.layer, part.head is None) for part in two.components] == [(0, False), (1, False)]
     counted = align(((selector_width(select(tokens, tokens, "==")) + 1) % 2).node)
     assert [(part.layer, part.head is None) for part in counted.components] == [(0, False), (0, True)]
