@@ -67,7 +67,7 @@ def test_damaged_datasets_are_rejected(dataset: tuple[Path, dict[str, Any]], tmp
     weights = bytearray((first.folder / "model.safetensors").read_bytes())
     weights[-3] ^= 64
     (first.folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(InputError, match=r"model\.safetensors"):
+    with pytest.raises(InputError, match="have changed since they were saved"):
         _ = first.model
     (first.folder / "circuit.json").write_text("{}")
     with pytest.raises(InputError, match=r"circuit\.json"):
