@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Numbers of the file that do not depend on the clock, and text that remains text.
-_STYLE = {"svg.hashsalt": "locum", "svg.fonttype": "none", "font.size": 10}
+_STYLE: Any = {"svg.hashsalt": "locum", "svg.fonttype": "none", "font.size": 10}
 
 
 def line_chart(

@@ -4,20 +4,22 @@ U(3, 3, 3) is compiled to softmax heads and GELU units (recipe native), in float
 encoder receives ⟨T, X⟩ as its sequence and returns T(X), for attention layers T with random matrices.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from locum.simulators import UniversalSimulator
 
 
-def run_on_encoder(model, numbers):
+def run_on_encoder(model: Any, numbers: Any) -> Any:
     """Return the logits [batch, position, output] of a stock encoder with the weights of a network."""
     size, weights, dtype = model.architecture, model.weights, getattr(torch, model.config.dtype)
     heads, hidden = max(size.heads), size.d_mlp
     d_head = max(size.d_head, -(-size.d_model // heads))
     width = heads * d_head  # PyTorch requires d_model = heads × d_head, so smaller arrays are padded
 
-    def padded(array, *shape):
+    def padded(array: Any, *shape: int) -> Any:
         tensor = torch.zeros(shape, dtype=dtype)
         tensor[tuple(map(slice, array.shape))] = torch.tensor(array)
         return tensor
@@ -33,8 +35,7 @@ def run_on_encoder(model, numbers):
             W[0], b[0] = d_head**0.5 * W[0], d_head**0.5 * b[0]  # PyTorch divides scores by √d_head
             state["self_attn.in_proj_weight"] = torch.cat(W).mT.reshape(3 * width, width)
             state["self_attn.in_proj_bias"] = torch.cat(b).flatten()
-            W_O = padded(part.W_O, heads, d_head, width).reshape(width, width)
-            state["self_attn.out_proj.weight"] = W_O.T
+            state["self_attn.out_proj.weight"] = padded(part.W_O, heads, d_head, width).flatten(0, 1).T
             state["self_attn.out_proj.bias"] = padded(part.b_O, width)
         if (part := own.feed_forward) is not None:
             W_in, W_out = padded(part.W_in, width, hidden), padded(part.W_out, hidden, width)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,6 @@ from locum.networks.compiler.target import Target
 from locum.rasp.handles import wrap
 from tests.compiler.agreement import is_close
 from tests.compiler.random_programs import INDICES, LENGTH, TOKENS, about_tokens
-from tests.transformer.test_hostile_folders import sign
 
 PLUS = select(tokens, "+", "==")
 POSITION = aggregate(PLUS, indices)
@@ -257,42 +255,6 @@ def test_saved_networks_check(tmp_path: Path) -> None:
     assert Target.read(**options) == Target.read(**model.config.report["options"])
     assert Target.read(**options).inputs == model.config.inputs
     assert "exactly one '+'" in model.report()
-
-
-def test_a_folder_without_conditions(tmp_path: Path) -> None:
-    """Networks that were saved before there were conditions accept all inputs."""
-    model = locum.compile(POSITION, length=4, vocabulary="ab+", inputs={"+": 1})
-    model.save(tmp_path / "model")
-    place = tmp_path / "model" / "config.json"
-    data = json.loads(place.read_text())
-    del data["inputs"]
-    place.write_text(json.dumps(data))
-    sign(tmp_path / "model")
-    assert locum.load(tmp_path / "model").config.inputs == ()
-
-
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        [{"text": "a"}],
-        [{"text": "a", "program": "x", "automaton": {"transitions": [[0, 0, 0]], "accepting": []}}],
-        [{"text": "a", "automaton": {"transitions": [], "accepting": []}}],
-        [{"text": "a", "automaton": {"transitions": [[0, 0]], "accepting": []}}],
-        [{"text": "a", "automaton": {"transitions": [[0, 0, 1]], "accepting": []}}],
-        [{"text": "a", "automaton": {"transitions": [[0, 0, -1]], "accepting": []}}],
-        [{"text": "a", "automaton": {"transitions": [[0, 0, 0]], "accepting": [1]}}],
-        [{"automaton": {"transitions": [[0, 0, 0]], "accepting": [0]}}],
-        "count",
-    ],
-)
-def test_conditions_of_files_that_do_not_fit(inputs: Any, tmp_path: Path) -> None:
-    model = locum.compile(POSITION, length=4, vocabulary="ab+", inputs={"+": 1})
-    model.save(tmp_path / "model")
-    place = tmp_path / "model" / "config.json"
-    place.write_text(json.dumps(json.loads(place.read_text()) | {"inputs": inputs}))
-    sign(tmp_path / "model")
-    with pytest.raises(InputError, match="inputs"):
-        locum.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
