@@ -118,10 +118,10 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         "  finally:\n   import locum.shared_state\n"
         "if 0: pass\nelif 1:\n with open('a'):\n  import locum.experiments.sweeps\n"
         "match 1:\n case 1:\n  from locum.graph.architecture import Head\n"
-        'x = importlib.import_module("locum.interface.display.html")\n'
+        'x = importlib.import_module("locum.interface.display.report_page")\n'
     )
     names = {"graph", "files", "budget", "errors", "shared_state", "experiments.sweeps"}
-    names |= {"graph.architecture", "interface.display.html"}
+    names |= {"graph.architecture", "interface.display.report_page"}
     assert imported(file) == names
 
 

@@ -55,7 +55,9 @@ def test_every_dependency_and_extra_is_imported() -> None:
     extras = PROJECT["optional-dependencies"]
     users = {name: requirements for name, requirements in extras.items() if name not in OURS}
     declared = {*PROJECT["dependencies"], *(r for requirements in users.values() for r in requirements)}
-    assert not_imported(ROOT / "src", {module_of(requirement) for requirement in declared}) == set()
+    # Users load models with transformers; Locum runs these models without importing it.
+    modules = {module_of(requirement) for requirement in declared} - {"transformers"}
+    assert not_imported(ROOT / "src", modules) == set()
 
 
 def test_the_site_needs_what_its_extra_has() -> None:

@@ -22,10 +22,11 @@ import numpy as np
 
 import locum
 from locum.experiments.circuits import check_circuit
-from locum.rasp.drawing.svg import MONO, SANS
+from locum.rasp.drawing.svg import MONO
 from locum.rasp.programs import EVERYDAY, load_everyday
 
 FOLDER = Path(__file__).parent
+SANS = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 #: Colours on light and on dark pages.
 COLOURS = {
     "paper": ("#ffffff", "#0d1117"),

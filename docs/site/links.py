@@ -1,7 +1,7 @@
 """Check the links of the built pages.
 
 Linked files, and linked anchors of HTML pages, must exist. A page may load only files of the site and
-``data:`` addresses. A link to the playground must contain a valid state.
+``data:`` addresses.
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from locum.errors import InputError
-from locum.interface.playground.share import state
-
-#: Default address of ``locum playground``.
-PLAYGROUND = "http://127.0.0.1:8000/"
 #: Pairs of a tag and an attribute that load a file when a page is opened.
 LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 
@@ -68,8 +63,6 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
                     wrong.append(f"{where}: loads {value}, which is not a file of the site")
                 elif parts.scheme not in ("http", "https") or not parts.netloc:
                     wrong.append(f"{where}: expected a web address, got {value}")
-                elif value.startswith(PLAYGROUND) and not _opens(parts.fragment):
-                    wrong.append(f"{where}: expected a link that the playground opens, got {value}")
                 else:
                     elsewhere.add(urldefrag(value).url)
                 continue
@@ -83,11 +76,3 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
             ):
                 wrong.append(f"{where}: links to {value}, but the page has no such anchor")
     return wrong, count, elsewhere
-
-
-def _opens(fragment: str) -> bool:
-    try:
-        state(f"#{fragment}")
-    except InputError:
-        return False
-    return True

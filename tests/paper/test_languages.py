@@ -42,12 +42,6 @@ def test_parity_of_short_words() -> None:
         assert recogniser.accepts(word) == recogniser.accepts_directly(word) == is_even(word)
 
 
-def test_parity_in_the_form_of_the_corollary() -> None:
-    recogniser = Parity(absorbed=True)
-    for word in words(0, 1):
-        assert recogniser.accepts(word) == is_even(word)
-
-
 def test_the_encoders_of_parity_with_layer_norm(once: Once) -> None:
     recogniser = once(Parity(layer_norm=True))
     assert all(recogniser.accepts_directly(word) == is_even(word) for word in words(0, 10))
@@ -84,18 +78,15 @@ def test_the_margin_of_parity_falls_as_the_square_of_the_length() -> None:
         assert 0.5 < abs(recogniser.margin(word)) * size**2 < 2
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-def test_first(scaled: bool) -> None:
-    recogniser = First(scaled)
+def test_first() -> None:
+    recogniser = First()
     for word in words(1, 4):
         assert recogniser.accepts(word) == recogniser.accepts_directly(word) == (word[0] == 1)
 
 
 def test_the_margin_of_first() -> None:
-    word = "1" + "0" * 99
-    scaled, plain = First(), First(scaled=False)
-    assert scaled.read(_directly(scaled, word)) > 0.45
-    assert 0 < plain.read(_directly(plain, word)) < 0.02
+    recogniser = First()
+    assert recogniser.read(_directly(recogniser, "1" + "0" * 99)) > 0.45
 
 
 def _directly(recogniser: Recogniser, word: str) -> np.ndarray:

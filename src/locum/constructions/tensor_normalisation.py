@@ -127,16 +127,13 @@ def scale_and_shift(
 
 
 def standardise_backward(
-    gradient: Tensor, normal: Tensor, scale: Tensor, dims: Sequence[int], has_mean: bool = True
+    gradient: Tensor, normal: Tensor, scale: Tensor, dims: Sequence[int]
 ) -> Tensor:
     """Return the gradient of the input of a normalisation.
 
-    ``normal`` are the normalised entries, and ``gradient`` is the gradient with respect to them. If
-    ``has_mean`` is false, the mean was not subtracted, as in RMSNorm.
+    ``normal`` are the normalised entries, and ``gradient`` is the gradient with respect to them.
     """
     along = mean_along(pointwise(lambda g, y: g * y, gradient, normal), dims)
     projected = pointwise(lambda g, p: g - p, gradient, pointwise(lambda y, m: y * m, normal, along))
-    if has_mean:
-        means = mean_along(gradient, dims)
-        projected = pointwise(lambda p, m: p - m, projected, means)
+    projected = pointwise(lambda p, m: p - m, projected, mean_along(gradient, dims))
     return pointwise(lambda p, s: p * s, projected, scale)

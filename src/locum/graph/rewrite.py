@@ -6,13 +6,12 @@ applies. Each :class:`RewriteStep` in the log contains the name of the rule and 
 after.
 
 >>> from locum.graph.operations import build
->>> i = build("indices")
->>> before = build("selector_not", build("selector_not", build("select", i, i, predicate="<")))
->>> result = rewrite(before, SELECTOR_ALGEBRA)
+>>> rule = Rule("min(a, a) = a", lambda n: n.inputs[0] if n.op == "minimum" else None)
+>>> result = rewrite(build("minimum", build("indices"), build("indices")), [rule])
 >>> result.root
-<select: select(indices, indices, <)>
+<indices: indices>
 >>> [step.rule for step in result.log]
-['not not s = s']
+['min(a, a) = a']
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from locum.errors import GraphError
 from locum.graph.families import closed, opened
 from locum.graph.node import Node
-from locum.graph.operations import COMPARISONS, build
 from locum.graph.traversal import transform
 
 
@@ -81,32 +79,3 @@ def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
     raise GraphError(
         f"rewriting did not come to an end in {passes} passes; the last rule used was {log[-1].rule!r}"
     )
-
-
-def _double_negation(node: Node) -> Node | None:
-    if node.op == "selector_not" and node.inputs[0].op == "selector_not":
-        return node.inputs[0].inputs[0]
-    return None
-
-
-def _idempotence(node: Node) -> Node | None:
-    if node.op in ("selector_and", "selector_or") and node.inputs[0] is node.inputs[1]:
-        return node.inputs[0]
-    return None
-
-
-def _negated_equality(node: Node) -> Node | None:
-    if node.op == "selector_not" and node.inputs[0].op == "select":
-        predicate = node.inputs[0].predicate
-        if predicate in ("==", "!="):  # for "<" and others, "not <" is not ">=" if an operand is NaN
-            opposite = COMPARISONS[predicate].negation
-            return build("select", *node.inputs[0].inputs, predicate=opposite)
-    return None
-
-
-#: Equalities of selectors that hold for all values.
-SELECTOR_ALGEBRA = (
-    Rule("not not s = s", _double_negation),
-    Rule("s and s = s, s or s = s", _idempotence),
-    Rule("not == is !=", _negated_equality),
-)

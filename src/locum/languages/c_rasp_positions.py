@@ -103,7 +103,7 @@ def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> De
                     return Decision(True, window, each)
             if window == int(local):  # most programs need few letters
                 try:
-                    obstruction = obstruct(automaton, monoid, local=local, periodic=periodic)
+                    obstruction = obstruct(monoid, local=local, periodic=periodic)
                 except LimitError as error:
                     reason = str(error)
                     continue
@@ -115,9 +115,7 @@ def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> De
     return Decision(None, reason=reason or f"found neither {found} nor a proof that none exists")
 
 
-def obstruct(
-    automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool
-) -> PositionObstruction | None:
+def obstruct(monoid: Monoid, *, local: bool, periodic: bool) -> PositionObstruction | None:
     """Return two states that no window and no period separate, or None if the potentials separate all
     states.
 
@@ -128,7 +126,7 @@ def obstruct(
     for most in (FEW_LABELS, MAX_LABELS):
         complete = True
         for chosen in (*([base] for base in bases if len(bases) > 1), bases):
-            found, all_labels = _obstruct(automaton, monoid, chosen, periodic, most)
+            found, all_labels = _obstruct(monoid, chosen, periodic, most)
             if found is not None:
                 return found
             complete = complete and all_labels
@@ -138,7 +136,7 @@ def obstruct(
 
 
 def _obstruct(
-    automaton: DFA, monoid: Monoid, bases: Sequence[int | None], periodic: bool, most: int
+    monoid: Monoid, bases: Sequence[int | None], periodic: bool, most: int
 ) -> tuple[PositionObstruction | None, bool]:
     """Return an obstruction or None, and whether the graph in which it was searched has all labels.
 

@@ -260,18 +260,18 @@ def _accepts(language: Language, word: Word) -> bool:
     return language.automaton.accepts(word)
 
 
-def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | None:
+def regular_automaton(program: Recogniser) -> DFA | None:
     """Return the minimal automaton of a C-RASP program, or None.
 
     A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
     then compared with the program. The result is None if no candidate is proven to be equivalent
-    within ``seconds`` of CPU time, and for programs that count later positions.
+    within ten seconds of CPU time, and for programs that count later positions.
     """
     if not program.causal:
         return None
     language = Language("c-rasp", program.text, None, program)
     empty = _answers_empty(language)
-    end = time.process_time() + seconds
+    end = time.process_time() + _INFERENCE
     for depth in range(1, 6):
         automaton = _suggested(program, empty, depth)
         if automaton is None or time.process_time() > end:
@@ -291,8 +291,8 @@ def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | No
     return None
 
 
-#: Maximum number of states of a candidate automaton.
-_MAX_SUGGESTED = 40
+#: CPU time in seconds for the inference of an automaton, and maximum number of its states.
+_INFERENCE, _MAX_SUGGESTED = 10.0, 40
 
 
 def _suggested(program: Recogniser, empty: bool, depth: int) -> DFA | None:

@@ -119,16 +119,12 @@ class Parity(Recogniser):
     #: Strength of the second layer's preference for positions of one parity.
     STRENGTH = 1.0
 
-    def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
-        """Store the options; the encoders have layer norms if ``layer_norm`` is True.
+    def __init__(self, layer_norm: bool = False) -> None:
+        """Store the option; the encoders have layer norms if ``layer_norm`` is True.
 
-        With layer norms, each feature is stored twice, with opposite signs. In the paper's Corollary
-        encoder, the feed-forward has no residual. With ``absorbed``, the matrices of the feed-forward
-        therefore include this residual: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I]. With layer
-        norms, ``absorbed`` has no effect.
+        With layer norms, each feature is stored twice, with opposite signs.
         """
         self.layer_norm = layer_norm
-        self.absorbed = absorbed
 
     def embed(self, word: Sequence[int]) -> Numbers:
         """Return the matrix X of a word, with one row per token and the end marker last."""
@@ -153,11 +149,7 @@ class Parity(Recogniser):
         d = 9
         count = sparse(d, d, {(1, 5): 1, (2, 6): 1})
         W1, W2 = self._mark(d)
-        if self.absorbed:
-            identity = np.eye(d)
-            W1, W2 = np.hstack([W1, identity, -identity]), np.vstack([W2, identity, -identity])
-        residual = not self.absorbed
-        first = Encoder(Attention(np.zeros((d, d)), count), W1, W2, feed_forward_residual=residual)
+        first = Encoder(Attention(np.zeros((d, d)), count), W1, W2, feed_forward_residual=True)
         return [first, Encoder(self._compare(d, ((7, 8, 1),)))]
 
     def _normed(self) -> list[Module]:
@@ -198,12 +190,9 @@ class Parity(Recogniser):
 class First(Recogniser):
     """Words that begin with 1: the encoder of Chiang and Cholak.
 
-    If ``scaled`` is true, the scores are scaled by 2 log N, and the margin tends to ½. Otherwise the
-    margin decreases as 1/N. N is the number of tokens, including the marker.
+    The scores are scaled by 2 log N, where N is the number of tokens, including the marker. The margin
+    tends to ½.
     """
-
-    def __init__(self, scaled: bool = True) -> None:
-        self.scaled = scaled
 
     def embed(self, word: Sequence[int]) -> Numbers:
         """Return the matrix X of a word, with the marker in the first row.
@@ -225,8 +214,9 @@ class First(Recogniser):
         nothing = Attention(np.zeros((d, d)), np.zeros((d, d)))
         W1 = sparse(d, 1, {(0, 0): -1, (2, 0): -1, (3, 0): 1})
         first = Encoder(nothing, W1, sparse(1, d, {(0, 4): 1}), feed_forward_residual=True)
-        strength = 2 * math.log(size) if self.scaled else 1.0
-        look = Attention(sparse(d, d, {(2, 3): strength}), sparse(d, d, {(3, 5): -0.5, (4, 5): 1}))
+        look = Attention(
+            sparse(d, d, {(2, 3): 2 * math.log(size)}), sparse(d, d, {(3, 5): -0.5, (4, 5): 1})
+        )
         return [first, Encoder(look)]
 
     def read(self, result: Numbers) -> float:

@@ -405,12 +405,12 @@ class Monoid:
         for idempotent in self.idempotents:
             image = tuple(sorted(set(self.elements[idempotent])))
             if len(image) > 1 and image not in by_elements:
-                group = self._group(idempotent, image)
+                group = self._group(image)
                 if group is not None:
                     by_elements[image] = group
         return list(by_elements.values())
 
-    def _group(self, idempotent: int, image: Sequence[int]) -> Group | None:
+    def _group(self, image: Sequence[int]) -> Group | None:
         states = set(image)
         rows: dict[tuple[int, ...], int] = {}
         for number, element in enumerate(self.elements):

@@ -101,7 +101,7 @@ def _repeat_rows(large: dict[str, list[Array]], small: Order) -> None:
         A[e, e + 1] = 1.0
 
 
-def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
+def paper_padding(U: LayerSimulator, T: Attention, X: Array) -> Array:
     """Run T on a larger U with the paper's padding.
 
     If rows are padded, the result can differ from T(X). The padding consists of zeros and an identity
@@ -113,7 +113,7 @@ def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | 
     large = U.layout.enlarged(T.matrices() | {"X": [X]})
     e, d = small.attention.d, U.order.attention.d
     large["A"][0][range(e, d), range(e, d)] = 1.0
-    result = U.run_parts(U.output, U.parts(large, X), executor)
+    result = U.run_parts(U.output, U.parts(large, X))
     return result[: small.n, : small.columns]
 
 

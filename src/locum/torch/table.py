@@ -16,20 +16,6 @@ import torch
 #: A function that constructs the result of an operation.
 Construction = TypeVar("Construction", bound=Callable[..., Any])
 
-#: The kinds of operations, in the order of the documentation.
-KINDS = (
-    "views",
-    "creation",
-    "casts",
-    "elementwise",
-    "products",
-    "reductions",
-    "normalisation",
-    "attention",
-    "indexing",
-    "losses",
-)
-
 
 @dataclass(frozen=True)
 class Row:

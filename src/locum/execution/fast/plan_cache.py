@@ -64,25 +64,18 @@ def plan(
     return result.named(names) if names else result
 
 
-def plan_all(
-    roots: Mapping[Node, range],
-    length: int,
-    parts: Sequence[Any],
-    storages: Mapping[Node, int] | None = None,
-) -> Plan:
+def plan_all(roots: Mapping[Node, range], length: int, parts: Sequence[Any]) -> Plan:
     """Return the plan that computes several roots in one run, in IEEE arithmetic on tensors.
 
     ``roots`` maps each root to its needed range of positions. The tensors ``parts`` may have different
-    types; steps follow torch's rules of type promotion. ``storages`` maps s-ops that are storages of
-    tensors to their numbers of positions. If another array reads such an s-op, all of its positions are
-    computed. A cached plan may have been made with other ``storages``.
+    types; steps follow torch's rules of type promotion.
     """
     dtypes = [str(part.dtype).removeprefix("torch.") for part in parts]
     segments = tuple(
         Segment(tuple(part.shape), dtype) for part, dtype in zip(parts, dtypes, strict=True)
     )
     backend = backend_for(parts[0], ieee=True)
-    return _plan(roots, length, segments, backend, strict=False, storages=storages or {})
+    return _plan(roots, length, segments, backend, strict=False)
 
 
 def _plan(
@@ -91,14 +84,11 @@ def _plan(
     segments: tuple[Segment, ...],
     backend: Backend,
     strict: bool,
-    storages: Mapping[Node, int] | None = None,
 ) -> Plan:
     """Return the plan of the given roots, from the cache if possible."""
 
     def make() -> Plan:
-        return Plan(
-            _steps(roots, length, segments, backend, strict, storages or {}), backend, {}, strict
-        )
+        return Plan(_steps(roots, length, segments, backend, strict, {}), backend, {}, strict)
 
     return _plans.get_or_make((tuple(roots.items()), length, segments, backend.key, strict), make)
 

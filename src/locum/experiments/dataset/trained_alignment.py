@@ -69,8 +69,8 @@ class Alignment:
     components: tuple[Component, ...]
 
 
-def align(program: Node, heads: int = _LEAST_HEADS, *, seed: int = 0) -> Alignment:
-    """Return an alignment of a program with at least ``heads`` heads per layer, at random indices.
+def align(program: Node, *, seed: int = 0) -> Alignment:
+    """Return an alignment of a program at random indices of heads.
 
     A program that cannot be aligned raises ``RejectedProgramError``.
     """
@@ -108,7 +108,7 @@ def align(program: Node, heads: int = _LEAST_HEADS, *, seed: int = 0) -> Alignme
             if times[node] // 2 == layer and node.op in ("aggregate", "selector_width")
         ]
         widest = max(widest, len(attended))
-        places = draw.sample(range(max(heads, len(attended) + 1)), len(attended))
+        places = draw.sample(range(max(_LEAST_HEADS, len(attended) + 1)), len(attended))
         components += [
             Component(layer, place, (node,), label(node))
             for place, node in zip(places, attended, strict=True)
@@ -119,7 +119,7 @@ def align(program: Node, heads: int = _LEAST_HEADS, *, seed: int = 0) -> Alignme
             components.append(Component(layer, None, computed, names))
     if widest >= MOST_HEADS:
         raise RejectedProgramError(f"it has {widest} heads in a layer, more than {MOST_HEADS - 1}")
-    return Alignment(program, layers, max(heads, widest + 1), tuple(components))
+    return Alignment(program, layers, max(_LEAST_HEADS, widest + 1), tuple(components))
 
 
 def count_parts(make: Callable[[int], SOp], length: int) -> tuple[int, int] | None:

@@ -243,13 +243,13 @@ def could_begin(line: bytes) -> bool:
     return _BEGINNING.startswith(line[:size]) and is_key
 
 
-def problem_of(value: Any, place: str = "result") -> str | None:
+def problem_of(value: Any) -> str | None:
     """Return a message with the place of a value that JSON does not support, or None if there is none.
 
     >>> problem_of({"loss": [1.0, float("nan")]})
     'result.loss[1] is nan, which JSON does not have'
     """
-    waiting = [(value, place)]
+    waiting = [(value, "result")]
     while waiting:
         part, where = waiting.pop()
         if part is None or isinstance(part, (str, bool, int)):

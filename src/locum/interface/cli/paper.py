@@ -27,14 +27,8 @@ _WIDTH = 100
 # Statements -----------------------------------------------------------------------------------------
 
 
-def _complete_statement(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    from locum.paper.statements import STATEMENTS
-
-    return [key for key in STATEMENTS if key.startswith(begun)]
-
-
 @make_command("report", group=command)
-@click.argument("statement", required=False, shell_complete=_complete_statement)
+@click.argument("statement", required=False)
 @output_option(
     ".html", ".md", multiple=True, text="File for an HTML or Markdown page; may be repeated."
 )

@@ -14,28 +14,10 @@ from locum.interface.cli.runner import command as make_command
 command = Group("prove", help=__doc__)
 
 
-def _complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Complete the names of claims."""
-    from locum.proofs.claims.named import FAMILIES
-
-    return [name for name in FAMILIES if name.startswith(begun)]
-
-
-def _complete_recipe(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    from locum.proofs.claims.named import FAMILIES
-
-    family = FAMILIES.get(str(context.params.get("name")))
-    return [name for name in (family.recipes if family else ()) if name.startswith(begun)]
-
-
 @make_command("claim", group=command)
-@click.argument("name", shell_complete=_complete_claim)
+@click.argument("name")
 @click.argument("shape", nargs=-1, type=int)
-@click.option(
-    "--recipe",
-    shell_complete=_complete_recipe,
-    help="Recipe of the construction.  [default: the first one]",
-)
+@click.option("--recipe", help="Recipe of the construction.  [default: the first one]")
 @click.option("--tolerance", type=float, help="Bound below which determinants count as 0 (inverse).")
 @limit_option(600.0)
 @click.option(

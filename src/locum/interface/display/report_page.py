@@ -1,17 +1,20 @@
 """Write the reproduction of the paper as an HTML page and as Markdown.
 
-The page is one file without scripts and without network access. It is readable at a width of 400 px, in
-print and in dark mode. CSS rules filter the statements.
+The page is one file without scripts and without network access. As a second protection, its
+Content-Security-Policy allows only the style sheet with its hash. The page is readable at a width of
+400 px, in print and in dark mode. CSS rules filter the statements.
 """
 
 from __future__ import annotations
 
+import base64
+import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
 from locum import __version__
-from locum.interface.display.html import document, today
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.evidence import CONTEXT, CORRECTED, OURS, PRINTED, STATUSES, Evidence
 from locum.paper.paper_report import Report, Row
@@ -137,14 +140,26 @@ def report_page(report: Report) -> str:
     links = "".join(
         f'<li><span class="dot {row.status}"></span>{_link(row)}</li>' for row in report.rows
     )
-    body = (
+    style = _STYLE.replace("__FILTERS__", _filter_rules())
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    # default-src does not apply to base-uri and form-action.
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>The paper, reproduced</title><style>{style}</style>"
         "<h1>On the Existence of Universal Simulators of Attention: reproduced</h1>"
-        f"<p class=small>Locum {escape(__version__)}, {today()}, {report.seconds:.0f} s</p>"
+        f"<p class=small>Locum {escape(__version__)}, {_today()}, {report.seconds:.0f} s</p>"
         f"<dl>{summary}<dt>Results</dt><dd>{escape(describe_results(report))}</dd></dl>"
         f"<nav><h2>Contents</h2><ul class=toc>{links}</ul></nav>"
-        f"<h2>Statements, in the order of the paper</h2>{_statements(report.rows)}"
+        f"<h2>Statements, in the order of the paper</h2>{_statements(report.rows)}</html>\n"
     )
-    return document("The paper, reproduced", _STYLE.replace("__FILTERS__", _filter_rules()), body)
+
+
+def _today() -> str:
+    """Return the current date (UTC) in ISO format."""
+    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
 def describe_results(report: Report) -> str:
@@ -312,7 +327,7 @@ def report_markdown(report: Report) -> str:
     lines = [
         "# On the Existence of Universal Simulators of Attention: reproduced",
         "",
-        f"Locum {__version__}, {today()}, {report.seconds:.0f} s.",
+        f"Locum {__version__}, {_today()}, {report.seconds:.0f} s.",
         "",
         *(f"**{name}.** {text}\n" for name, text in _SUMMARY),
         f"**Results.** {describe_results(report)}",

@@ -133,14 +133,12 @@ class Product(LoopedBlock):
 class Transposition(LoopedBlock):
     """A block that transposes r × r matrices."""
 
-    def __init__(self, order: int, *, error: float = 1e-16, bound: float = 1e3) -> None:
+    def __init__(self, order: int, *, bound: float = 1e3) -> None:
         """Create the block for matrices of ``order`` × ``order``.
 
-        ``error`` bounds the attention weight of wrong positions, and ``bound`` the absolute values of
-        the entries of A.
+        ``bound`` bounds the absolute values of the entries of A.
         """
         order = require_integer(order, "the order")
-        error = require_number(error, "error", 0.0, 1e-3)
         # The error of a gated value is about the bound times the unit roundoff.
         self.order, self.bound = order, require_number(bound, "bound", 0.0, 1e6)
         r, n = order, order * order
@@ -149,7 +147,7 @@ class Transposition(LoopedBlock):
             A=r, fetched=r, row=r, result=r, entry=1, swapped=1, is_row=r,
             position=bits, source=bits, mirror=bits, column=group,
         )  # fmt: skip
-        scale = sharpness(n, error)
+        scale = sharpness(n, 1e-16)  # a bound on the attention weight of wrong positions
         identity = np.eye(slots.size)
 
         def head(query: str, key: str, source: str, target: str, factor: float = 1.0) -> Head:

@@ -22,8 +22,8 @@ operation that is not recorded can make a bound larger, but not wrong.
 >>> rounding = arb(2.0**-54)
 >>> third = Rounded(arb(1) / 3 + arb(0, rounding), "divide", (1, 3), rounding)
 >>> difference = Rounded(third - third, "subtract", (third, third), arb(0))
->>> float(worst_error(third)) == 2.0**-54, float(worst_error(difference)), difference.is_exact()
-(True, 0.0, False)
+>>> list(map(float, worst_errors([third, difference]))) == [2.0**-54, 0.0], difference.is_exact()
+(True, False)
 """
 
 from __future__ import annotations
@@ -91,16 +91,10 @@ SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
 }
 
 
-def worst_error(result: arb) -> arb:
-    """Bound the distance between a rounded result and the true result.
-
-    The bound is infinite or NaN if a slope is infinite or NaN.
-    """
-    return worst_errors([result])[0]
-
-
 def worst_errors(results: Sequence[arb]) -> list[arb]:
-    """Bound the errors of several results, which may share operands.
+    """Bound the distances between rounded results, which may share operands, and the true results.
+
+    The bound of a result is infinite or NaN if a slope is infinite or NaN.
 
     The slopes of a ball map the index of each result to the derivative ∂(result)/∂(ball). The slopes
     are complete after all balls that were computed from this ball have been visited. A sum passes its

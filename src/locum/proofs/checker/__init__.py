@@ -1,1 +1,1 @@
-"""Check certificates and refutations without the prover's code for evaluation and arithmetic."""
+"""Check proofs and refutations without the prover's code for evaluation and arithmetic."""

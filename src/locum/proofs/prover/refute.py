@@ -125,15 +125,18 @@ def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
 
 # Points of a case ---------------------------------------------------------------------------------
 
+#: Number of points that are tried for a case.
+_TRIES = 60
 
-def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[tuple[Number, ...]]:
+
+def points_of(case: Case, claim: Claim, seed: int) -> Iterator[tuple[Number, ...]]:
     """Yield inputs that meet the assumptions of a case, found by solving the assumptions in order.
 
     Assumptions about functions such as exp are not checked.
     """
     chance = random.Random(seed)
     count = len(claim.entries)
-    for number in range(tries):
+    for number in range(_TRIES):
         reach = 1 + number // 4
         point = [Fraction(chance.randint(-2 * reach, 2 * reach), 2) for _ in range(count)]
         if claim.integer:

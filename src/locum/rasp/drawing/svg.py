@@ -18,9 +18,8 @@ _COLOURS = {
     "in": ("#f6efe0", "#3b3424"),
     "out": ("#e2f0e6", "#1f3a2a"),
 }
-#: Fonts of code and of other text.
+#: Font of code.
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
-SANS = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 _LINES = {
     "line": ("#d5dde5", "#2d3742"),
     "flow": ("#9aa9b8", "#66778b"),

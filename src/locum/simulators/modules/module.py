@@ -31,14 +31,17 @@ MASK_BLOCKS = ("mask", "attention_mask")
 _CONVENTION = "a mask is 1 where a query attends to a key and 0 where it does not"
 
 
-def read_mask(mask: Mask, name: str = "the mask") -> KeptMask:
+def read_mask(mask: Mask) -> KeptMask:
     """Check a mask and return it; a mask is None, "causal", or a matrix or vector of zeros and ones."""
     if mask is None or isinstance(mask, str):
         if mask not in (None, "causal"):
-            raise InputError(f"expected {name} to be causal, a matrix or a vector, got {mask!r}")
+            raise InputError(f"expected the mask to be causal, a matrix or a vector, got {mask!r}")
         return mask
     try:
-        entries = row(mask, name, len(mask)).reshape(-1) if np.ndim(mask) == 1 else matrix(mask, name)
+        is_vector = np.ndim(mask) == 1
+        entries = (
+            row(mask, "the mask", len(mask)).reshape(-1) if is_vector else matrix(mask, "the mask")
+        )
     except InputError as error:
         hint = f"; {_CONVENTION}, and is not added to the scores" if "finite" in str(error) else ""
         raise InputError(f"{error}{hint}") from None
@@ -46,11 +49,11 @@ def read_mask(mask: Mask, name: str = "the mask") -> KeptMask:
     others = values[(values != 0) & (values != 1)]
     if len(others):
         hint = f"{_CONVENTION}, and is not added to the scores"
-        raise InputError(f"expected 0 or 1 in {name}, got {others[0]:g}; {hint}")
+        raise InputError(f"expected 0 or 1 in the mask, got {others[0]:g}; {hint}")
     return entries
 
 
-def require_some_key(mask: KeptMask, name: str = "the mask") -> None:
+def require_some_key(mask: KeptMask) -> None:
     """Raise an error if a row of the mask has no visible key, since the softmax of such a row is
     undefined.
     """
@@ -58,7 +61,7 @@ def require_some_key(mask: KeptMask, name: str = "the mask") -> None:
         return
     empty = np.flatnonzero((np.atleast_2d(numpy_of(mask)) == 0).all(axis=1))
     if len(empty):
-        which = f"row {empty[0]} of {name}" if mask.ndim == 2 else name
+        which = f"row {empty[0]} of the mask" if mask.ndim == 2 else "the mask"
         raise InputError(
             f"{which}: expected a mask that allows one key or more, got one that allows none"
         )
@@ -71,15 +74,15 @@ def mask_kind(mask: KeptMask) -> str | None:
     return "keys" if mask.ndim == 1 else "matrix"
 
 
-def mask_matrices(mask: KeptMask, prefix: str = "") -> dict[str, list[Array]]:
+def mask_matrices(mask: KeptMask) -> dict[str, list[Array]]:
     """Return a mask as a dictionary from the name of its block to its matrix; empty if the mask is not
     an array.
     """
     if mask is None or isinstance(mask, str):
         return {}
     if mask.ndim == 1:
-        return {f"{prefix}attention_mask": [mask.reshape(1, -1)]}
-    return {f"{prefix}mask": [mask]}
+        return {"attention_mask": [mask.reshape(1, -1)]}
+    return {"mask": [mask]}
 
 
 def attended(mask: KeptMask, shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -1,1 +1,1 @@
-"""Describe compiled transformers as text, in the terminal and as HTML pages."""
+"""Describe compiled transformers as text, in the terminal and in the playground."""

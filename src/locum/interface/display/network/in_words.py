@@ -32,12 +32,10 @@ from locum.graph import OPERATIONS
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.functions import Functions, Instruction
 from locum.networks.transformer.weights import Array, AttentionWeights, FeedForwardWeights
-from locum.text import shortened, shortened_apart
+from locum.text import shortened
 
-#: Maximum length of the label of a slot in a drawing. Pages show the full label on demand.
+#: Maximum length of the short label of a slot.
 SHORT = 26
-#: Maximum length of the label of a head in a drawing.
-HEAD = 44
 #: Separator of the successive values of a slot.
 THEN = " → "
 
@@ -49,7 +47,7 @@ UNITS = " on "
 class Stay:
     """A value in a slot of the residual stream, from the sublayer that writes it until it is erased."""
 
-    #: The label of the compiler, and a short label for drawings.
+    #: The label of the compiler, and a short label.
     label: str
     short: str
     #: The sublayer that first writes the value, the sublayer that last reads it (``first`` if none
@@ -65,13 +63,10 @@ class Stay:
 
 @dataclass(frozen=True)
 class HeadInWords:
-    """A description of an attention head: its name, label, kind, and the slots that it moves."""
+    """A description of an attention head: its name, label, and the slots that it moves."""
 
     name: str
     label: str
-    #: A label that is short enough for a drawing. Different labels of a layer usually remain different.
-    short: str
-    kind: str
     moves: tuple[str, ...]
 
 
@@ -204,15 +199,14 @@ class NetworkInWords:
 
     def _heads(self, part: AttentionWeights, layer: int) -> list[HeadInWords]:
         labels = self.model.config.heads[layer]
-        shorts = shortened_apart(labels, HEAD)
         heads = []
-        for number, (kind, label) in enumerate(zip(part.kinds, labels, strict=True)):
+        for number, label in enumerate(labels):
             moves = tuple(
                 self._source(part.W_V[number, :, i], part.b_V[number, i]) + THEN + _slots(targets)
                 for i in range(part.W_V.shape[2])
                 if (targets := np.flatnonzero(part.W_O[number, i])).size
             )
-            heads.append(HeadInWords(f"{layer}.{number}", label, shorts[number], kind, moves))
+            heads.append(HeadInWords(f"{layer}.{number}", label, moves))
         return heads
 
     def _source(self, column: Any, constant: Any) -> str:

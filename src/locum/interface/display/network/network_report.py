@@ -1,8 +1,8 @@
 """Summarise a compiled transformer and its compilation report.
 
-:func:`facts` returns a short summary of any network, for the top of a page or terminal output.
-:func:`details` lists every head and every group of gates, for a collapsible part of a page. A *gate* is
-an elementwise operation that a feed-forward computes. Layers are counted from 0. Reports come from
+:func:`facts` returns a short summary of any network, for the terminal and the playground.
+:func:`details` lists every head and every group of gates, for the playground. A *gate* is an
+elementwise operation that a feed-forward computes. Layers are counted from 0. Reports come from
 files and are not trusted: invalid parts are omitted.
 """
 
