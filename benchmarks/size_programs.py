@@ -72,7 +72,6 @@ _open = selector_width(select(tokens, "(", "==")) == selector_width(select(token
 _total = round(length * aggregate(full, tokens))
 _weighted = round(length * aggregate(full, tokens * (1 + 2 * (indices % 2))))
 _starts_word = (tokens != " ") & (aggregate(select(indices, indices - 1, "=="), tokens, " ") == " ")
-_run_length = load_everyday("run_length").program
 
 _MORE: dict[str, tuple[SOp, tuple[Atom, ...]]] = {
     "count_a": (selector_width(select(tokens, "a", "==")), _LETTERS),

@@ -13,12 +13,7 @@ import pytest
 import locum
 from locum.interface.display.network import network_data as module
 from locum.interface.display.network.in_words import NetworkInWords, combination, expressions
-from locum.interface.display.network.network_data import (
-    answer_positions,
-    entry_names,
-    network_data,
-    position_names,
-)
+from locum.interface.display.network.network_data import answer_positions, network_data
 from locum.interface.display.network.network_report import details, facts
 from locum.networks.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from locum.networks.transformer.functions import Functions, Instruction
@@ -294,45 +289,14 @@ def test_a_network_of_one_answer_says_so() -> None:
     assert "output" not in dict(facts(locum.compile(asked, length=3, vocabulary="ab")))
 
 
-@pytest.mark.parametrize("nonsense", [None, 3, "x", [3], {"a": 1}, [{"layer": 1, "beta": "x"}], [[1]]])
-def test_reports_of_anything_are_survived(of_units: CompiledTransformer, nonsense: Any) -> None:
-    names = ("attention", "softmax", "feed_forward", "realised", "ranges", "error_bound")
-    config = replace(of_units.config, report=dict.fromkeys(names, nonsense))
-    other = CompiledTransformer(config, of_units.weights)
-    assert dict(facts(other))["d_model"] == str(len(other.slots))
-    if not isinstance(nonsense, int):
-        assert dict(facts(other))["error"] == "not stated"
-    assert isinstance(details(other), str)
-
-
 # Positions ----------------------------------------------------------------------------------------
 
 
-def test_tokens_of_the_simulator_have_the_names_of_entries(simulator: CompiledTransformer) -> None:
-    assert position_names(simulator, [0.0] * 12)[:5] == [
-        "X[0,0]",
-        "X[0,1]",
-        "X[1,0]",
-        "X[1,1]",
-        "A[0,0]",
-    ]
-    assert answer_positions(simulator, 12) == [[0, 1], [2, 3]]
-
-
-@pytest.mark.parametrize(
-    "layout",
-    [None, 3, {"X": 5}, {"X": [0, 1, 10**9, 10**9]}, {"X": [0, 1, -2, -6]}, {"X": [0, 1, "2", 6]}],
-)
-def test_reports_that_say_nonsense_are_not_believed(
-    simulator: CompiledTransformer, layout: Any
+def test_the_entries_of_the_result_of_the_simulator_have_positions(
+    model: CompiledTransformer, simulator: CompiledTransformer
 ) -> None:
-    assert entry_names(layout, 12) == []
-    config = replace(
-        simulator.config, report={"layout": layout, "answer": layout, "error_bound": layout}
-    )
-    other = CompiledTransformer(config, simulator.weights)
-    assert answer_positions(other, 12) is None
-    assert position_names(other, [1.5] * 12)[0] == "1.5"
+    assert answer_positions(simulator) == [[0, 1], [2, 3]]
+    assert answer_positions(model) is None
 
 
 # The data of the playground -------------------------------------------------------------------------

@@ -224,7 +224,7 @@ def run_network(folder: Path, options: Mapping[str, Any]) -> Report:
     values = model(tokens)
     name = model.config.name if model.config.name.isidentifier() else "out"
     result = {"name": name, "type": sequence_type(values), "values": values}
-    positions = answer_positions(model, len(values))
+    positions = answer_positions(model)
     if positions is not None:
         result["answer"] = [[values[position] for position in row] for row in positions]
 

@@ -2,15 +2,11 @@
 
 The data contain the heads with their patterns, the residual stream and the weights. Zeros of patterns
 and weights are not stored. If there are too many heads, the data contain the first ones.
-
-Positions are named by tokens. Positions of U are named by the entries of matrices instead. The report
-of a compiled U contains the position of each matrix and of T(X). Invalid reports, which may come from
-files, are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +68,7 @@ def _input(words: NetworkInWords, tokens: Any) -> dict[str, Any]:
         for name, store in (("pattern", _sparse), ("attn_scores", _scores))
     )
     return {
-        "positions": position_names(model, sequence),
+        "positions": [*["sink"] * model.config.sink, *map(scalar, sequence)],
         "tokens": [scalar(token) for token in sequence],
         "answer": [scalar(value) for value in answer],
         "patterns": patterns,
@@ -101,58 +97,14 @@ def _rounded(values: Any) -> list[float]:
     return [float(f"{float(value):.6g}") for value in values]
 
 
-# Positions ------------------------------------------------------------------------------------------
-
-
-def position_names(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
-    """Return a name for each position, including the sink.
-
-    Positions of U are named by entries of matrices, and positions of other networks by their tokens.
-    """
-    names = entry_names(model.config.report.get("layout"), len(tokens))
-    return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
-
-
-def entry_names(layout: Any, count: int) -> list[str]:
-    """Return names of tokens as entries of matrices, or an empty list for an invalid layout.
-
-    ``layout`` maps each block to [first, copies, rows, columns], and ``count`` is the number of tokens.
-
-    >>> entry_names({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
-    ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
-    """
-    blocks = layout if isinstance(layout, Mapping) else {}
-    if not all(_is_sizes(block, 4) for block in blocks.values()):
-        return []
-    if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
-        return []
-    names = []
-    for name, (_, copies, rows, columns) in blocks.items():
-        for copy in range(copies):
-            head = str(copy) if copies > 1 else ""
-            names += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
-    return names
-
-
-def answer_positions(model: CompiledTransformer, count: int) -> list[list[int]] | None:
+def answer_positions(model: CompiledTransformer) -> list[list[int]] | None:
     """Return the positions of the entries of T(X) in the outputs of U, row by row.
 
-    For invalid reports, and for other networks, whose outputs are valid at every position, return None.
+    For other networks, whose outputs are valid at every position, return None.
     """
     answer = model.config.report.get("answer")
+    if answer is None:
+        return None
     names = ("rows", "columns", "offset", "row_stride", "column_stride")
-    numbers: Any = [answer.get(name) for name in names] if isinstance(answer, Mapping) else []
-    if not _is_sizes(numbers, 5):
-        return None
-    rows, columns, offset, row, column = numbers
-    if not 0 < rows * columns <= count or offset + (rows - 1) * row + (columns - 1) * column >= count:
-        return None
+    rows, columns, offset, row, column = (answer[name] for name in names)
     return [[offset + i * row + j * column for j in range(columns)] for i in range(rows)]
-
-
-def _is_sizes(numbers: Any, count: int) -> bool:
-    return (
-        isinstance(numbers, (list, tuple))
-        and len(numbers) == count
-        and all(type(number) is int and number >= 0 for number in numbers)
-    )

@@ -2,8 +2,7 @@
 
 :func:`facts` returns a short summary of any network, for the terminal and the playground.
 :func:`details` lists every head and every group of gates, for the playground. A *gate* is an
-elementwise operation that a feed-forward computes. Layers are counted from 0. Reports come from
-files and are not trusted: invalid parts are omitted.
+elementwise operation that a feed-forward computes. Layers are counted from 0.
 """
 
 from __future__ import annotations
@@ -52,17 +51,6 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     return [(name, value) for name, value in entries if value]
 
 
-def bound(model: CompiledTransformer) -> float | None:
-    """Return the certified error bound in the report, or None if it is not a valid number."""
-    reported: Any = model.config.report.get("error_bound")
-    return float(reported) if _is_number(reported) and reported >= 0 else None
-
-
-def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
-    """Return the ranges of tokens: one pair for all positions, one for each position, or none."""
-    return list(model.config.ranges or ())
-
-
 def details(model: CompiledTransformer) -> str:
     """Return a text that describes how every head attends, and the gates of every feed-forward.
 
@@ -74,9 +62,9 @@ def details(model: CompiledTransformer) -> str:
     for layer in range(model.architecture.layers):
         entries = [
             f"  head {layer}.{number}: {_head(entry, soft)}"
-            for number, entry in enumerate(e for e in heads if e.get("layer") == layer)
+            for number, entry in enumerate(e for e in heads if e["layer"] == layer)
         ]
-        entries += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
+        entries += [f"  {line}" for line in _gates([e for e in gates if e["layer"] == layer])]
         if entries:
             lines += [f"layer {layer}", *entries]
     return "\n".join(lines)
@@ -109,7 +97,7 @@ def _listed(vocabulary: Sequence[Any]) -> str:
 
 
 def _numbers(model: CompiledTransformer) -> str:
-    pairs = ranges(model)
+    pairs = model.config.ranges
     if not pairs:
         return "real numbers"
     low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
@@ -121,10 +109,14 @@ def _feed_forward(kind: str) -> str:
 
 
 def _error(model: CompiledTransformer) -> str:
-    error, size = bound(model), model.architecture
-    if error is not None:
+    error = model.error_bound
+    if math.isfinite(error):
         return f"at most {at_most(error)} (certified)" if error else "0 (certified)"
-    return "rounding errors only, without a bound" if size.feed_forward == "exact" else "not stated"
+    return (
+        "rounding errors only, without a bound"
+        if model.architecture.feed_forward == "exact"
+        else "not stated"
+    )
 
 
 # Heads --------------------------------------------------------------------------------------------
@@ -140,13 +132,13 @@ def _attention(model: CompiledTransformer) -> str:
 
 def _scores(model: CompiledTransformer) -> str:
     """Return the kinds of attention scores, with the number of heads of each kind."""
-    return _counted(entry.get("scored by") for entry in _entries(model, "attention"))
+    return _counted(entry["scored by"] for entry in _entries(model, "attention"))
 
 
 def _sink(model: CompiledTransformer) -> str:
     if not model.config.sink:
         return ""
-    return _counted(e.get("sink") for e in _entries(model, "attention") if e.get("sink") != "none")
+    return _counted(e["sink"] for e in _entries(model, "attention") if e["sink"] != "none")
 
 
 def _softmax(model: CompiledTransformer) -> str:
@@ -156,12 +148,12 @@ def _softmax(model: CompiledTransformer) -> str:
     omitted.
     """
     entries = _entries(model, "softmax")
-    betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})
+    betas = sorted({e["beta"] for e in entries if e["beta"] is not None})
     if not betas:
         return ""
     between = f"{_short(betas[0])}" if len(betas) == 1 else f"{_short(betas[0])} to {_short(betas[-1])}"
-    leaks: list[Any] = [e.get("leak") for e in entries]
-    if not all(map(_is_number, leaks)):
+    leaks = [e["leak"] for e in entries]
+    if None in leaks:
         return f"β {between}"
     worst = max(leaks)
     leaked = f"at most {at_most(worst, '.2g')} of the attention leaks" if worst else "nothing leaks"
@@ -174,14 +166,14 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
     The entry of the head is removed from ``soft``, so that heads with equal names get different
     entries.
     """
-    parts = [f"{entry.get('selector')}", f"scored by {entry.get('scored by')}"]
-    if entry.get("sink") != "none":
-        parts.append(f"sink: {entry.get('sink')}")
-    who = entry.get("layer"), entry.get("selector")
-    place = next((i for i, e in enumerate(soft) if (e.get("layer"), e.get("head")) == who), None)
+    parts = [entry["selector"], f"scored by {entry['scored by']}"]
+    if entry["sink"] != "none":
+        parts.append(f"sink: {entry['sink']}")
+    who = entry["layer"], entry["selector"]
+    place = next((i for i, e in enumerate(soft) if (e["layer"], e["head"]) == who), None)
     if place is not None:
         temperature = soft.pop(place)
-        parts.append(f"β {_short(temperature.get('beta'))}, leak {_bound(temperature.get('leak'))}")
+        parts.append(f"β {_short(temperature['beta'])}, leak {_bound(temperature['leak'])}")
     return "; ".join(parts)
 
 
@@ -190,24 +182,11 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
 
 def _units(model: CompiledTransformer) -> str:
     """Return the number of hidden units by purpose, for each layer or, in deep networks, in total."""
-    layers = model.config.report.get("feed_forward")
-    if not isinstance(layers, (list, tuple)):
-        return ""
-    counts = [
-        Counter({str(k): v for k, v in layer.items() if type(v) is int})
-        if isinstance(layer, Mapping)
-        else Counter()
-        for layer in layers
-    ]
+    counts: list[Counter[str]] = [Counter(count) for count in _entries(model, "feed_forward")]
     listed = [(number, count) for number, count in enumerate(counts) if count]
     if len(listed) > MAX_LAYERS:
         return _kinds(sum((count for _, count in listed), Counter()))
     return "; ".join(f"layer {number}: {_kinds(count)}" for number, count in listed)
-
-
-def _units_of(entry: Mapping[str, Any]) -> str:
-    units = entry.get("units")
-    return _count(units, "unit") if type(units) is int else "unknown units"
 
 
 def _kinds(count: Mapping[str, int]) -> str:
@@ -218,17 +197,17 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
     """Yield one line for each group of equal gates, followed by the s-ops that the gates compute."""
 
     def made(entry: dict[str, Any]) -> tuple[str, ...]:
-        return tuple(str(entry.get(name)) for name in ("gate", "how", "units", "own_error", "error"))
+        return tuple(str(entry[name]) for name in ("gate", "how", "units", "own_error", "error"))
 
     for _, group in groupby(sorted(entries, key=made), made):
         alike = list(group)
         first = alike[0]
-        each = _units_of(first) + (" each" if len(alike) > 1 else "")
+        each = _count(first["units"], "unit") + (" each" if len(alike) > 1 else "")
         times = f" ×{len(alike)}" if len(alike) > 1 else ""
-        own, whole = _bound(first.get("own_error")), _bound(first.get("error"))
-        made_so = f"{first.get('gate')}{times}: {first.get('how')}, {each}"
+        own, whole = _bound(first["own_error"]), _bound(first["error"])
+        made_so = f"{first['gate']}{times}: {first['how']}, {each}"
         yield f"{made_so}; error {own} alone, {whole} including its inputs"
-        names = list(dict.fromkeys(str(entry.get("s-op")) for entry in alike))
+        names = list(dict.fromkeys(entry["s-op"] for entry in alike))
         yield from (f"  {name}" for name in names[:MAX_NAMED])
         if len(names) > MAX_NAMED:
             yield f"  … and {len(names) - MAX_NAMED} more"
@@ -238,12 +217,8 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _entries(model: CompiledTransformer, name: str) -> list[dict[str, Any]]:
-    reported = model.config.report.get(name)
-    return [e for e in reported if isinstance(e, dict)] if isinstance(reported, (list, tuple)) else []
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Return an entry of the report as a list, which is empty for networks without this entry."""
+    return list(model.config.report.get(name, ()))
 
 
 def _short(value: Any) -> str:
@@ -257,9 +232,9 @@ def _bound(value: Any) -> str:
     return at_most(value) if isinstance(value, float) else _short(value)
 
 
-def _counted(texts: Any) -> str:
+def _counted(texts: Iterator[str]) -> str:
     """Return the different texts with counts, as in ``equality by squares (10 heads)``."""
-    counts = Counter(text for text in texts if isinstance(text, str))
+    counts = Counter(texts)
     return ", ".join(f"{text} ({_count(number, 'head')})" for text, number in counts.items())
 
 
