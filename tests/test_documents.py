@@ -7,7 +7,6 @@ import contextlib
 import importlib.util
 import io
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -77,19 +76,6 @@ def test_an_output_that_differs_is_noticed(tmp_path: Path) -> None:
     page.write_text("```console\n$ locum --version\nlocum 7\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="prints"):
         run_page(page, tmp_path)
-
-
-def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "compiler.md").read_text(encoding="utf-8")
-    commands = re.findall(r"`locum (compile (?:examples/|--)[^`]*)`", text)
-    assert len(commands) == 2
-    for command in commands:
-        arguments = shlex.split(command.replace("examples/", f"{ROOT / 'examples'}/"))
-        with contextlib.chdir(tmp_path):
-            assert command_line(*arguments).returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.html", "u.html"]
-    for picture in re.findall(r"\]\((pictures/[\w.]+)\)", text):
-        assert (ROOT / "docs" / picture).exists()
 
 
 def test_the_weights_of_u_on_the_page_on_the_compiler() -> None:
