@@ -20,10 +20,10 @@ from locum.experiments.circuits.patching import (
     more_pairs_of,
     pairs_of,
 )
-from locum.experiments.dataset.program_families import SOURCES
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
 from locum.rasp.programs import EVERYDAY, load_everyday
+from tests.cases import dyck2
 from tests.tracr_programs import LIBRARY
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
@@ -320,8 +320,7 @@ def test_signals_of_positions_between_feed_forwards_are_necessary() -> None:
     """Such an edge of dyck2 carries a signal whose value at permuted positions changes answers."""
     options: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
     options |= {"fold": False, "fixed": True}
-    source = SOURCES["cookbook/dyck2"]
-    model = locum.compile(source.make(4), length=4, vocabulary=source.vocabulary[:3], **options)
+    model = locum.compile(dyck2, length=4, vocabulary="([)", **options)
     reader = model.weights.layers[2].feed_forward
     writer = model.weights.layers[1].feed_forward
     assert reader is not None

@@ -123,7 +123,7 @@ def test_numbers_of_slots_are_decoded_where_they_are_codes() -> None:
 
 @pytest.mark.parametrize("source", [SORT, *(example["source"] for example in examples()[:12])])
 def test_a_head_in_u_gives_what_it_gives_in_the_network(source: str) -> None:
-    typed = "[1, 0, 2, 1]" if "tokens_int" in source else "abab"
+    typed = "[1, 0, 2, 1]" if "tokens_int" in source or "tokens_asis" in source else "abab"
     found = network(source, typed)
     pattern = found["inputs"][0]["patterns"]
     for layer, heads in enumerate(found["heads"]):

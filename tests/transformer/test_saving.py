@@ -72,7 +72,6 @@ def test_a_report_of_arrays_is_written_as_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("when", "after", "old"),
     [
-        *[("fsync", after, old) for after in (0, 1, 2) for old in (False, True)],
         ("rename", 0, False),
         ("rename", 0, True),
         ("rename", 1, True),  # between the renames

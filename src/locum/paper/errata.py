@@ -1,13 +1,10 @@
 """List the paper's errata: quotes, problems, counterexamples and corrections.
 
 docs/errata.md shows the same list, and ``locum paper errata`` prints it. Quotes are verbatim from the
-paper's TeX source, up to whitespace. For every erratum of severity A, the prover refutes the statement
-as printed and proves the corrected statement.
+paper's TeX source, up to whitespace.
 
 >>> ERRATA["E2"].where
 'Listing 5, MaxMin'
->>> [number for number, erratum in ERRATA.items() if erratum.refutable]
-['E2', 'E3', 'E6', 'E7', 'E11', 'E15', 'E16']
 """
 
 from __future__ import annotations
