@@ -97,6 +97,7 @@ def test_a_name_is_no_word() -> None:
     word = json_of("language", "classify", "--from", "regex", "parity")
     assert (word["named"], word["star_free"], word["finite"]) == (False, True, True)
     assert not classify("parity").star_free
+    assert read("PARITY").name == read("Parity", "name").name == "parity"
     with pytest.raises(InputError, match="got majority, which is not regular"):
         classify("majority")
 

@@ -39,6 +39,7 @@ UNDEFINED: list[SOp] = [
     LOG / LOG, 0 * aggregate(full, LOG), aggregate(full, 0 * LOG),
     aggregate(UP_TO_HERE, INVERSE) * 0 + tokens,
     round(0 * LOG), maximum(0 * LOG, 1), 0 * lookup(tokens, {1: 2}), 0 * constant(0) / constant(0),
+    (length > 5) * LOG, constant(0) & (LOG > 0), (LOG > 0) & (length > 5), constant(2) | (LOG > 0),
     where(tokens == 0, 5, INVERSE), (tokens > 5) & (INVERSE > 0), INVERSE == INVERSE,
     selector_width(select(LOG, LOG, "==")), aggregate(best(full, 0 * LOG), indices),
 ]  # fmt: skip
@@ -64,9 +65,10 @@ UNUSED: list[tuple[SOp, list[float]]] = [
     (where(indices == 0, LOG, 5), [0.0, 5.0]),
     (where(length > 5, LOG, 5), [5.0, 5.0]),
 ]
-#: Products with a factor that positions or families make 0; ``heads`` computes them.
+#: Products and conditions that positions or families decide by one operand; ``heads`` computes both.
 MASKED: list[tuple[SOp, list[float]]] = [
     (indicator(indices == 0) * INVERSE, [1.0, 0.0]),
+    ((indices == 0) & (INVERSE > 0), [True, False]),
     (sum_over(MEMBER, indicator(MEMBER > 5) * LOG), [0.0, 0.0]),
 ]
 

@@ -126,6 +126,16 @@ def test_a_function_that_inspects_a_mean_is_refused(function: Any) -> None:
         locum.rasp.from_tracr(mapped(function, half), vocabulary="ab", length=3)
 
 
+def test_a_function_that_inspects_a_tabulated_mean_is_refused() -> None:
+    """The mean of one 0 is 0, the mean of two is 0.0, and the smaller of 1 and the mean as well."""
+    mean = aggregate(select(indices, indices, C.LEQ), mapped(lambda i: 0, indices), 0).numerical()
+    smaller = mapped(lambda x: min(x, 1), mean)
+    with pytest.raises(GraphError, match=r"got '0\.0' and '0'"):
+        locum.rasp.from_tracr(mapped(str, smaller), vocabulary="ab", length=3)
+    ours = locum.rasp.from_tracr(mapped(lambda x: x or 2, smaller), vocabulary="ab", length=3)
+    assert ours("aba") == [2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -50,6 +50,12 @@ def test_embedding_is_exact(small: tuple[int, int, int], large: tuple[int, int, 
         assert (distance(literal, T(X)) <= 1e-13) == (m == large[0])
 
 
+@pytest.mark.parametrize("score", [1e3, 1e10, 1e17, 1e200])
+def test_equal_keys_with_large_scores_weigh_the_same(score: float) -> None:
+    T, X = Attention([[score, 0.0], [0.0, 0.0]], [[0.0], [1.0]]), [[1.0, 0.0], [1.0, 1.0]]
+    assert UniversalSimulator(3, 4, 1).embed(T, X).tolist() == [[0.5], [0.5]]
+
+
 @pytest.mark.parametrize("columns", [2, 3])
 def test_two_more_columns_need_no_other_program(columns: int) -> None:
     """Copies of a row, with minus the logarithm of their number among the scores, weigh as one row."""

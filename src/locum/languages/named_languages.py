@@ -156,13 +156,14 @@ def find_named(
 ) -> NamedLanguage | None:
     """Return the named language that a text refers to, or None for a file or any other text.
 
-    If ``form`` is "name", an unknown name raises an error. An ``alphabet`` other than the alphabet of
-    the named language always raises an error.
+    Upper-case letters are allowed, since papers write PARITY. If ``form`` is "name", an unknown name
+    raises an error. An ``alphabet`` other than the alphabet of the named language always raises an
+    error.
     """
     if form not in (None, NAME) or (form is None and _file(source) is not None):
         return None
     name = str(source).strip()
-    named = NAMED.get(name)
+    named = NAMED.get(name.lower())
     if named is None and form == NAME:
         raise InputError(
             f"expected the name of a language, got {name!r}; try one of {', '.join(NAMED)}"

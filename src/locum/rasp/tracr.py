@@ -190,10 +190,11 @@ class _Importer:
                     "integers with few possible values, got another function; try from_tracr(mean, …) "
                     "and locum.where(…) on the result, or a smaller length or vocabulary"
                 )
-        defined = call_on_all(function, known, _NAME, strict=True)
-        if len(known) > sum(values is not None for values in sets):
+        defined = own = call_on_all(function, known, _NAME, strict=True)
+        if any(len(set(values.all)) < len(values.all) for values in known):
             defined = _of_one_type(defined)  # the mean of one integer is an integer, of several a float
-        values = Domain((result for _, result in defined), name=_NAME)
+        # A function of the result is rejected if its results for 1 and 1.0 differ.
+        values = Domain((result for _, result in (*defined, *own)), name=_NAME)
         traced = _traced(function, arguments) if all(v.as_they_are for v in known) else None
         if traced is not None and values.as_they_are and _agree(function, known, defined):
             return _Imported(traced, values)

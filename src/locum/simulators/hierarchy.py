@@ -7,9 +7,9 @@ score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z
 :func:`embed` is correct. If U has at least two more columns than T, U itself suffices: the rows of X
 are repeated up to n rows, and each row has the additional entries 1 and −log c, where c is the number
 of its copies. One more entry of A adds −log c to the scores of a key, so the c copies together have
-the weight of one key. Otherwise, the softmax of another simulator includes only the first m keys. The
-number m is an additional token, so one program works for every m. A causal U needs neither: the
-padding comes last, and no row of X attends to it.
+the weight of one key. Otherwise, or if large scores would round −log c, the softmax of another
+simulator includes only the first m keys. The number m is an additional token, so one program works for
+every m. A causal U needs neither: the padding comes last, and no row of X attends to it.
 
 >>> from locum.simulators import Attention, UniversalSimulator
 >>> T, U = Attention(A=[[0.0]], V=[[1.0]]), UniversalSimulator(2, 1, 1)
@@ -36,6 +36,9 @@ from locum.simulators.order import Order
 #: T has one head and no W_O.
 _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
+#: Largest absolute score to which −log c is added. With greater ones, equal scores of T would differ.
+_LARGEST_SCORE = 100.0
+
 
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """Return T(X), computed by a U of the same kind whose order is larger than or equal to the order of
@@ -57,6 +60,7 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
     matrices = T.matrices() | {"X": [X]}
     padded = small.n < order.n and _sees_padded_rows(order)
     repeated = padded and U.style.base is None and _has_columns_for_copies(small, order)
+    repeated = repeated and _has_small_scores(matrices["A"], X)
     if padded and not repeated:
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
@@ -88,6 +92,13 @@ def _has_columns_for_copies(small: Order, large: Order) -> bool:
     outer = large.attention
     plain = outer.kind == "softmax" and outer.pooling == "softmax" and not outer.bias
     return plain and outer.d >= small.attention.d + 2
+
+
+def _has_small_scores(As: list[Array], X: Array) -> bool:
+    """Return whether the scores are so small that adding −log c hardly rounds them."""
+    X = numpy_of(X)
+    with np.errstate(all="ignore"):  # a score that is not finite is not small
+        return all(np.abs(X @ numpy_of(A) @ X.T).max() <= _LARGEST_SCORE for A in As)
 
 
 def _repeat_rows(large: dict[str, list[Array]], small: Order) -> None:

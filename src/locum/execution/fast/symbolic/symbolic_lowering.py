@@ -63,6 +63,8 @@ from locum.graph.operations import ROUNDINGS
 _DEEPEST = 150
 #: Maximum number of lowered pairs of an s-op and a position, and the additional number for each node.
 _POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
+#: Operations with results that one operand alone can determine: 0, False or True.
+_ABSORBING = ("multiply", "and", "or")
 
 
 class Lowering:
@@ -164,20 +166,24 @@ class Lowering:
             case "add" if node.inputs[0].op == "add" and not self.scope.ieee:
                 return self.addition(node, p, heads, way)
         inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
-        if node.op == "multiply" and not self.scope.ieee and self.multiplies_zero(node, inputs):
-            return (indexing.applied(node, inputs),)  # the other factor may be undefined
+        if node.op in _ABSORBING and not self.scope.ieee and self.is_absorbed(node, inputs):
+            return (indexing.applied(node, inputs),)  # the other operand may be undefined
         return indexing.lower(node, inputs, self.scope)
 
-    def multiplies_zero(self, node: Node, inputs: list[Lowered]) -> bool:
-        """Return whether a factor of a product is always 0, and the other factor is no position."""
-        if all(isinstance(lowered, Affine) for lowered in inputs):
+    def is_absorbed(self, node: Node, inputs: list[Lowered]) -> bool:
+        """Return whether one operand always determines the result, and the other may be undefined."""
+        if all(isinstance(lowered, (Affine, GuardedCases)) for lowered in inputs):
             return False
-        return any(map(self.is_zero, node.inputs, inputs))
+        return (node.op == "or") in map(self.known_truth, node.inputs, inputs)
 
-    def is_zero(self, node: Node, lowered: Lowered) -> bool:
-        """Return whether an s-op is 0 for all tokens, positions and members of families."""
-        depends = node in self.buffers.data or node in self.buffers.positional or node.free
-        return not depends and not terms_of(lowered)
+    def known_truth(self, node: Node, lowered: Lowered) -> bool | None:
+        """Return whether an s-op is always or never 0; None if it varies, or is not an integer."""
+        if node in self.buffers.data or node in self.buffers.positional or node.free:
+            return None
+        if isinstance(lowered, GuardedCases):
+            return indexing.decided(lowered, self.scope).value
+        value = indexing.whole(lowered)
+        return None if value is None or value.parts else value.constant != 0
 
     def with_variables(
         self, lower: Callable[..., Lowered], node: Node, p: Affine, heads: Heads, way: str
