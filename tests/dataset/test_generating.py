@@ -102,6 +102,13 @@ def test_bad_requests_are_refused(
     assert words in str(result.exception)
 
 
+@pytest.mark.parametrize("options", [{"seed": -1}, {"workers": 0}])
+def test_bad_requests_write_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))}: expected"):
+        generate(tmp_path / "data", 1, **options)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match="holds other files"):

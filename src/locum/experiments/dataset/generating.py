@@ -70,6 +70,10 @@ def generate(
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
     if tier not in TIERS:
         raise InputError(f"tier: expected one of {', '.join(TIERS)}, got {tier!r}")
+    if seed < 0:
+        raise InputError(f"seed: expected an integer ≥ 0, got {seed}")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers: expected 1 or more, got {workers}")
     require_packages(tier)
     place = Path(folder).absolute()
     _claim(place, seed, tier)
