@@ -103,7 +103,7 @@ def test_bad_requests_are_refused(
 
 
 @pytest.mark.parametrize("options", [{"seed": -1}, {"workers": 0}])
-def test_bad_requests_write_nothing(tmp_path: Path, options: dict[str, int]) -> None:
+def test_bad_requests_write_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(options))}: expected"):
         generate(tmp_path / "data", 1, **options)
     assert not list(tmp_path.iterdir())
