@@ -293,7 +293,7 @@ def test_windows() -> None:
     x = torch.randn(1, 2, 7, 6)
     for kernel, stride, padding, dilation in WINDOWS[::2]:
         w = torch.randn(2, 2, kernel, kernel)
-        compare(lambda x, w: (  # noqa: B023
+        compare(lambda x, w: (
             F.conv2d(x, w, None, stride, padding, dilation), F.conv_transpose2d(x, w, None, stride, padding),
             F.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True),
             F.avg_pool2d(x, kernel, stride, padding, ceil_mode=True, count_include_pad=False),
