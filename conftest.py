@@ -41,14 +41,12 @@ settings.register_profile(
 settings.load_profile("default")
 
 #: Packages that examples in docstrings may need and a core installation has not.
-OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
+OPTIONAL = ("torch", "transformers", "transformer_lens", "z3")
 
-#: Files whose tests share what is costly to make: the proofs of the paper's claims, a browser, models.
+#: Files whose tests share what is costly to make: the report on the paper, a browser, models.
 #: They come first, as workers take tests off the end of each other's queues: one worker has each file.
 SHARING = (
-    "tests/cli/test_prove.py",
     "tests/paper/test_report.py",
-    "tests/verification/test_proofs.py",
     "tests/playground/test_browser.py",
     "tests/torch/test_minilm.py",
 )

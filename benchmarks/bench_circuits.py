@@ -8,8 +8,8 @@ complete if changing all unnecessary edges at once changes no output. Then every
 contains is interchanged in the program and in the network, and the pairs of inputs with different
 results are counted. A difference is allowed only if the circuit states that a table bypasses the s-op.
 
-With ``--dataset FOLDER``, the networks are the plain items of a dataset whose circuits were checked on
-all inputs. The check must find the labels of the dataset again.
+With ``--dataset FOLDER``, the networks are the items of a dataset whose circuits were checked on all
+inputs. The check must find the labels of the dataset again.
 
 The exit code is 1 if a circuit is not complete, if it was not checked on all inputs, or if its edges
 differ from the labels of the dataset. The exit code is also 1 if a necessary edge changes no output,
@@ -28,6 +28,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.tracr_programs import LIBRARY, vocabulary_of
+
 import locum
 from benchmarks.harness import Row
 from locum.experiments.circuits import alignment, check_circuit
@@ -36,8 +38,7 @@ from locum.experiments.circuits.patching import CompiledNetwork, more_pairs_of, 
 from locum.experiments.dataset import load
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
-from locum.rasp.tracr_library import PROGRAMS
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 #: Maximum number of inputs; no network has more inputs.
 ALL = 400
@@ -45,13 +46,13 @@ ALL = 400
 
 def networks() -> Iterator[tuple[str, int, CompiledTransformer]]:
     """Compile the programs to networks over at most three tokens."""
-    for name, recipe in EVERYDAY.items():
+    for name, vocabulary in EVERYDAY.items():
         for length in (2, 3, 4):
-            yield from _compiled(name, recipe.program, length, list(recipe.vocabulary)[:3])
-    for name, entry in PROGRAMS.items():
+            yield from _compiled(name, load_everyday(name).program, length, list(vocabulary)[:3])
+    for name, make in LIBRARY.items():
         for length in (2, 3, 4, 5):
-            vocabulary = list(entry.vocabulary(length))[:3]
-            yield from _compiled(f"tracr {name}", entry.make(length), length, vocabulary)
+            vocabulary = vocabulary_of(name, length)
+            yield from _compiled(f"tracr {name}", make(length), length, list(vocabulary)[:3])
 
 
 def _compiled(
@@ -62,8 +63,8 @@ def _compiled(
 
 
 def items(folder: Path) -> Iterator[tuple[str, int, CompiledTransformer]]:
-    """Load the plain items of a dataset whose circuits were checked on all inputs."""
-    for item in load(folder).where(tier="plain", circuit_on_all_inputs=True):
+    """Load the items of a dataset whose circuits were checked on all inputs."""
+    for item in load(folder).where(circuit_on_all_inputs=True):
         yield item.row["circuit"], item.row["longest"], item.model
 
 

@@ -32,11 +32,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.tracr_programs import LIBRARY, draw, vocabulary_of
+
 from benchmarks.harness import Row, least
 from locum import SOp
 from locum.networks import compiler
 from locum.networks.transformer import CompiledTransformer
-from locum.rasp.tracr_library import PROGRAMS
 
 LENGTHS = (5, 10, 20, 50)
 INPUTS = 20
@@ -73,13 +74,12 @@ def measure(names: list[str], lengths: list[int], repeats: int) -> list[Row]:
 
 
 def _row(name: str, length: int, repeats: int) -> Row:
-    entry = PROGRAMS[name]
-    program, vocabulary = entry.make(length), entry.vocabulary(length)
+    program, vocabulary = LIBRARY[name](length), vocabulary_of(name, length)
     chance = random.Random(f"{name} {length}")
     inputs = []
     for i in range(INPUTS):
         size = length - i % 2 if i < 6 else chance.randrange(1, length + 1)
-        inputs.append(entry.draw(chance, vocabulary, size))
+        inputs.append(draw(name, chance, vocabulary, size))
     options: dict[str, Any] = {"length": length, "vocabulary": vocabulary}
     exact = compiler.compile(program, feed_forward="exact", **options)
     model = compiler.compile(program, attention="softmax", **options)
@@ -172,14 +172,14 @@ def main() -> int:
     """Measure the programs, print the table, and return 1 if any claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, LENGTHS)), help="lengths, with commas")
-    parser.add_argument("--programs", default=",".join(PROGRAMS), help="names, with commas")
+    parser.add_argument("--programs", default=",".join(LIBRARY), help="names, with commas")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     names = arguments.programs.split(",")
-    unknown = [name for name in names if name not in PROGRAMS]
+    unknown = [name for name in names if name not in LIBRARY]
     if unknown:
-        parser.error(f"no program is called {unknown[0]!r}: there are {', '.join(PROGRAMS)}")
+        parser.error(f"no program is called {unknown[0]!r}: there are {', '.join(LIBRARY)}")
     lengths = [int(size) for size in arguments.sizes.split(",")]
     rows = measure(names, lengths, arguments.repeats)
     holds = not any(row["broken_claims"] for row in rows)

@@ -19,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.cases import sort
+
 from benchmarks.harness import Row, machine
 from benchmarks.limited_process import run_limited
 from benchmarks.size_programs import interpbench, weiss
@@ -37,7 +39,6 @@ from locum import (
 )
 from locum.errors import ExecutionError
 from locum.networks import compiler
-from locum.rasp.everyday import sort
 
 SECONDS = 30
 _INPUTS = 8

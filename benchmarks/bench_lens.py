@@ -1,6 +1,6 @@
 """Run everyday programs in TransformerLens, and count wrong outputs.
 
-Each program of ``locum.rasp.everyday`` is compiled for twelve tokens with softmax heads and ReLU units,
+Each program of ``locum.rasp.programs`` is compiled for twelve tokens with softmax heads and ReLU units,
 in float64 and in float32. The network is loaded into TransformerLens and run on 200 random inputs. For
 ``palindrome`` and ``dyck2``, every second input is a palindrome or balanced. The exit code is 1 if an
 output is wrong, or if a network has more than twice the layers of the network with symbolic
@@ -25,14 +25,14 @@ from tests.compiler.test_everyday import LENGTH, inputs
 
 import locum
 from benchmarks.harness import Row
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 DTYPES = ("float64", "float32")
 
 
 def measure(name: str, dtype: str, count: int) -> Row:
     """Compile one program, run its network in TransformerLens, and return a row."""
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     options: dict[str, Any] = {"length": LENGTH, "vocabulary": recipe.vocabulary}
     exact = locum.compile(recipe.program, feed_forward="exact", **options).architecture
     began = time.process_time()

@@ -3,7 +3,7 @@
 ``python benchmarks/bench_public_methods.py FOLDER [--items 6] [--json]``. The benchmark requires the
 package ``auto_circuit`` (AutoCircuit 1.0.1) and TransformerLens 2.16, whose modules AutoCircuit
 imports. If they are not installed, the exit code is 2. AutoCircuit is not changed. It runs on
-``item.to_transformer_lens()`` with separate inputs of queries, keys and values, and with separate
+``item.model.to_transformer_lens()`` with separate inputs of queries, keys and values, and with separate
 results of heads.
 
 AutoCircuit reads the last position, and represents token and position embeddings by one source. It
@@ -22,11 +22,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from locum.experiments.dataset import Item
-from locum.experiments.dataset.dataset_loading import load_item
+from locum.experiments.dataset import Item, load
 from locum.experiments.dataset.scoring import EMBED, OUTPUT, PLACES, cut_noise, measures
 
-TIERS = ("plain", "rotated", "realistic")
 #: The score of an edge that ACDC removes at no threshold.
 _KEPT = 1e3
 
@@ -36,7 +34,7 @@ def pairs_of(item: Item, torch: Any) -> list[Any]:
 
     The list contains clean ids, corrupt ids, clean answers and corrupt answers.
     """
-    outputs = item.network.config["outputs"]
+    outputs = item.model.config.outputs or ()
     longest = max(len(pair["clean"]) for pair in item.pairs)
     chosen = [
         pair
@@ -64,7 +62,7 @@ def found_by(item: Item, method: str) -> dict[tuple[str, str], float] | None:
     torch = importlib.import_module("torch")
     data = importlib.import_module("auto_circuit.data")
     graphs = importlib.import_module("auto_circuit.utils.graph_utils")
-    hooked = item.to_transformer_lens()
+    hooked = item.model.to_transformer_lens()
     hooked.set_use_split_qkv_input(True)
     hooked.set_use_attn_result(True)
     if not hooked.cfg.attn_only:  # TransformerLens 2.16 rejects the hook in networks without MLPs
@@ -121,7 +119,7 @@ def average_precision(item: Item, found: dict[tuple[str, str], float]) -> float 
 
 
 def main() -> int:
-    """Run both methods on the items of each tier, and print the scores."""
+    """Run both methods on some items, and print the scores."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--items", type=int, default=6)
@@ -133,28 +131,21 @@ def main() -> int:
     except ImportError as error:
         print(f"expected AutoCircuit 1.0.1 and TransformerLens 2.16, got: {error}", file=sys.stderr)
         return 2
-    rows = []
-    items = options.folder / "items"
-    names = sorted(path.name for path in (items / TIERS[0]).iterdir())
-    names = [name for name in names if all((items / tier / name).is_dir() for tier in TIERS)]
-    for tier in TIERS:
-        done = 0
-        for folder in (items / tier / name for name in names):
-            item = load_item(folder)
-            if done == options.items or item.network.config["outputs"] is None:
-                continue
-            row: dict[str, Any] = {"tier": tier, "item": folder.name}
-            for method in ("EAP", "ACDC"):
-                found = found_by(item, method)
-                row[method] = None if found is None else average_precision(item, found)
-            if row["EAP"] is not None:
-                rows.append(row)
-                done += 1
+    rows: list[dict[str, Any]] = []
+    for item in load(options.folder):
+        if len(rows) == options.items or item.model.config.outputs is None:
+            continue
+        row: dict[str, Any] = {"item": item.row["id"]}
+        for method in ("EAP", "ACDC"):
+            found = found_by(item, method)
+            row[method] = None if found is None else average_precision(item, found)
+        if row["EAP"] is not None:
+            rows.append(row)
     if options.json:
         print(json.dumps(rows))
     else:
         for row in rows:
-            print(f"{row['tier']:<10} {row['item']:<44} EAP {row['EAP']:.2f}  ACDC {row['ACDC']:.2f}")
+            print(f"{row['item']:<50} EAP {row['EAP']:.2f}  ACDC {row['ACDC']:.2f}")
     return 0
 
 

@@ -26,7 +26,6 @@ import argparse
 import functools
 import itertools
 import json
-import math
 import multiprocessing
 import statistics
 import sys
@@ -40,7 +39,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.cases import sort
+
 from benchmarks.harness import Row, interleave, machine, ratio
+from benchmarks.plots import line_chart
 from locum import (
     Attention,
     SOp,
@@ -54,8 +56,6 @@ from locum import (
     tokens,
     where,
 )
-from locum.interface.display.charts import as_file, line_chart
-from locum.rasp.everyday import sort
 
 Integers = NDArray[np.int64]
 Work = dict[str, Callable[[], Any]]
@@ -319,26 +319,15 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
             }
             if kind in AGAINST:
                 lines[peer] = [scale * row[f"peer_{what}"] for row in own]
-            chart = line_chart(
-                f"{quantity} of {what_runs}",
-                [round(100 * math.log10(size)) for size in sizes],
-                lines,
-                label,
-                ticks=[_written(size) for size in sizes],
-                # The memory of a process grows in pages and arenas, so small values are inexact.
-                logarithmic=what == "seconds" or kind not in AGAINST,
-                values="MB added by the first call" if kind in AGAINST and what == "bytes" else unit,
-            )
+            # The memory of a process grows in pages and arenas, so small values are inexact.
+            y_scale = "log" if what == "seconds" or kind not in AGAINST else "linear"
+            values = "MB added by the first call" if kind in AGAINST and what == "bytes" else unit
+            title, scales = f"{quantity} of {what_runs}", f"log {y_scale}"
+            chart = line_chart(title, sizes, lines, label, values=values, scales=scales)
             path = folder / f"{kind.lower()}_{what}.svg"
-            path.write_text(as_file(chart), encoding="utf-8")
+            path.write_text(chart, encoding="utf-8")
             drawn.append(path)
     return drawn
-
-
-def _written(size: int) -> str:
-    """Format a size; a large power of ten is written with an exponent."""
-    power = round(math.log10(size))
-    return f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}" if size == 10**power >= 1000 else f"{size:,}"
 
 
 def main() -> None:

@@ -25,10 +25,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, machine
+from benchmarks.plots import heat_maps
 from locum import aggregate, full, indicator, indices, length, select, selector_width, tokens
-from locum.interface.display.charts import heat_maps
 from locum.networks.compiler import compile as compile_program
-from locum.rasp.everyday import EVERYDAY, Task
+from locum.rasp.programs import Task, load_everyday
 
 _DIGITS = tuple(range(10))
 _up_to_here, _from_here = select(indices, indices, "<="), select(indices, indices, ">=")
@@ -37,11 +37,11 @@ _balance = aggregate(_up_to_here, indicator(tokens == "(") - indicator(tokens ==
 _unbroken = aggregate(full, indicator(_balance < 0)) == 0
 
 PROGRAMS: dict[str, Task] = {
-    "reverse": EVERYDAY["reverse"],
+    "reverse": load_everyday("reverse"),
     "histogram": Task(selector_width(select(tokens, tokens, "==")), tuple("abcd")),
-    "sort": EVERYDAY["sort"],
-    "most frequent": EVERYDAY["most_frequent"],
-    "palindrome": EVERYDAY["palindrome"],
+    "sort": load_everyday("sort"),
+    "most frequent": load_everyday("most_frequent"),
+    "palindrome": load_everyday("palindrome"),
     "brackets": Task(
         _unbroken & (aggregate(select(indices, length - 1, "=="), _balance) == 0), tuple("()")
     ),

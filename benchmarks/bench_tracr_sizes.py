@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, machine
 from benchmarks.limited_process import run_limited
+from benchmarks.plots import line_chart
 from benchmarks.size_programs import Case, everyday, interpbench, weiss
 from benchmarks.tracr_reference import FILE, LENGTHS, SECONDS, draw_inputs
 from locum import SOp
 from locum.errors import ExecutionError
-from locum.interface.display.charts import as_file, line_chart
 from locum.networks import compiler
 from locum.networks.transformer import CompiledTransformer
 
@@ -193,7 +193,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         "maximum length (tokens)",
         values="d_model",
     )
-    path.write_text(as_file(chart), encoding="utf-8")
+    path.write_text(chart, encoding="utf-8")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from locum.interface.display.charts import as_file, line_chart
+from benchmarks.plots import line_chart
 
 
 def rows_of(count: int, seconds: float, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -41,11 +41,12 @@ def train_one(candidate: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(1)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        made = make(folder, tiers=["trained"], **candidate)
-        row = {**candidate, "accepted": bool(made["rows"]), "seconds": 0.0}
-        if not made["rows"]:
+        made = make(folder, tier="trained", **candidate)
+        item = made["row"]
+        row = {**candidate, "accepted": item is not None, "seconds": 0.0}
+        if item is None:
             row["reason"] = made["reason"]
-        for item in made["rows"]:
+        else:
             certificate = json.loads((Path(folder) / item["folder"] / "certificate.json").read_text())
             training = certificate["training"]
             shares = training["interventions"]
@@ -76,12 +77,9 @@ def draw(rows: list[dict[str, Any]]) -> str:
         ends = [row["steps"] for row in accepted if row["layers"] == layers]
         name = f"{layers} layer{'s' * (layers > 1)} (n = {len(ends)})"
         lines[name] = [100 * sum(end <= step for end in ends) / len(ends) for step in steps]
-    ticks = [str(step) if step % 200 == 0 else "" for step in steps]
     title = f"Training time of {len(accepted)} accepted networks"
-    chart = line_chart(
-        title, steps, lines, "training step", ticks=ticks, values="networks that meet the criteria (%)"
-    )
-    return as_file(chart)
+    values = "networks that meet the criteria (%)"
+    return line_chart(title, steps, lines, "training step", values=values)
 
 
 def write_table(rows: list[dict[str, Any]]) -> str:

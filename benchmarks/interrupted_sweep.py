@@ -21,13 +21,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from locum.experiments.sweeps import plan, read
+from locum.experiments.sweeps import read
 from locum.experiments.sweeps.spec import read_spec
 
 
 def start(spec: Path, target: Path, workers: int) -> subprocess.Popen[bytes]:
-    """Start ``locum sweep`` on a specification in a new process."""
-    command = [sys.executable, "-m", "locum", "sweep", str(spec), "-o", str(target)]
+    """Start a sweep of a specification in a new process."""
+    command = [sys.executable, "-m", "locum.experiments.sweeps", str(spec), "-o", str(target)]
     return subprocess.Popen([*command, "--workers", str(workers)], stdout=subprocess.DEVNULL)
 
 
@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    cases = read_spec(options.spec)
+    cases = len(read_spec(options.spec))
     with tempfile.TemporaryDirectory() as name:
         whole, broken = Path(name, "whole.jsonl"), Path(name, "broken.jsonl")
         started = time.perf_counter()
@@ -66,7 +66,7 @@ def main() -> int:
         print(f"uninterrupted: {lines_of(whole):,} lines in {time.perf_counter() - started:.0f} s")
         print(f"  {spent.ru_utime + spent.ru_stime:.0f} s of CPU, {whole.stat().st_size:,} bytes")
         for index, number in enumerate(options.signals):
-            left = len(plan(cases, broken).remaining)
+            left = cases - lines_of(broken)
             share = draw.random() / (len(options.signals) - index)
             lines = lines_of(broken) + max(1, int(left * share))
             print(interrupt(options.spec, broken, options.workers, number, lines))

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tests.cases import sort
+
 from locum import (
     SOp,
     aggregate,
@@ -36,7 +38,7 @@ from locum import (
 )
 from locum.graph import Atom
 from locum.rasp import Session, from_tracr
-from locum.rasp.everyday import EVERYDAY, sort
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ _open = selector_width(select(tokens, "(", "==")) == selector_width(select(token
 _total = round(length * aggregate(full, tokens))
 _weighted = round(length * aggregate(full, tokens * (1 + 2 * (indices % 2))))
 _starts_word = (tokens != " ") & (aggregate(select(indices, indices - 1, "=="), tokens, " ") == " ")
-_run_length = EVERYDAY["run_length"].program
+_run_length = load_everyday("run_length").program
 
 _MORE: dict[str, tuple[SOp, tuple[Atom, ...]]] = {
     "count_a": (selector_width(select(tokens, "a", "==")), _LETTERS),
@@ -104,7 +106,8 @@ _MORE: dict[str, tuple[SOp, tuple[Atom, ...]]] = {
 
 def everyday() -> Iterator[Case]:
     """Yield 31 everyday programs, such as sorting, counting and checking brackets."""
-    programs = {name: (task.program, task.vocabulary) for name, task in EVERYDAY.items()} | _MORE
+    tasks = {name: (load_everyday(name).program, tokens) for name, tokens in EVERYDAY.items()}
+    programs = tasks | _MORE
     for name, (program, vocabulary) in programs.items():
         yield Case("everyday", name, vocabulary, lambda _, program=program: program)  # type: ignore[misc]
 

@@ -2,8 +2,8 @@
 # # From an item of the dataset to an ablation plot
 #
 # An item of the dataset is a compiled network whose circuit is known. This notebook is in the percent
-# format, which Jupyter opens with jupytext. It creates an item in two tiers and loads the item with
-# decoys. Then it ablates one head at a time, and plots the fraction of answers that change.
+# format, which Jupyter opens with jupytext. It creates an item and loads it. Then it ablates one head
+# at a time, and plots the fraction of answers that change.
 # `locum dataset make -o FOLDER --size 100` creates more items, and
 # `locum.experiments.dataset.load(FOLDER)` loads them.
 
@@ -17,19 +17,19 @@ from locum.experiments.dataset.baseline import by_patching
 from locum.experiments.dataset.making import make
 
 folder = Path(tempfile.mkdtemp())
-tiers = ["plain", "decoys"]
-rows = make(str(folder), "cookbook/induction", "softmax", tiers, length=4, tokens=2)["rows"]
-item = load(folder / rows[1]["folder"])
+row = make(str(folder), "cookbook/induction", length=4, tokens=2)["row"]
+item = load(folder / row["folder"])
 print(item.program)
 
 # %% [markdown]
-# ## True heads and decoys
+# ## True heads
 #
-# The network of this tier contains decoys: heads whose results are not used.
+# A head is part of the circuit if it is the source of a necessary edge.
 
 # %%
 for head in item.truth.heads:
-    print(head, "true" if head in item.truth.true_heads else "decoy")
+    targets = sorted(target for source, target in item.truth.edges if source == head)
+    print(head, "writes to", ", ".join(targets))
 
 # %% [markdown]
 # ## Ablation
@@ -55,9 +55,8 @@ assert all((broken[head] > 0) == (head in item.truth.true_heads) for head in bro
 parts = []
 for place, (head, share) in enumerate(broken.items()):
     x, high = 40 + 60 * place, 90 * share
-    colour = "steelblue" if head in item.truth.true_heads else "peru"
     bar = f'x="{x}" y="{110 - high:.1f}" width="40" height="{high:.1f}"'
-    parts.append(f'<rect {bar} fill="{colour}"/>')
+    parts.append(f'<rect {bar} fill="steelblue"/>')
     parts.append(f'<text x="{x}" y="124" font-size="9">head {head[7]}.{head[-1]}</text>')
 size = 80 + 60 * len(broken)
 target = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "ablation.svg"
@@ -69,6 +68,6 @@ print("drawn in", target.name)
 # ## Score of a circuit that activation patching finds
 
 # %%
-found = by_patching(item.network, item.truth, item.pairs[:8])
-levels = score(item.truth, found, item.directions)["levels"]
+found = by_patching(item.model, item.truth, item.pairs[:8])
+levels = score(item.truth, found)["levels"]
 print({level: round(row["average_precision"], 2) for level, row in levels.items()})

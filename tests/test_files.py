@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import stat
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +33,13 @@ def refusals(folder: Path) -> dict[str, tuple[Any, str]]:
     with open(folder / "sparse", "wb") as file:
         file.truncate(3 * 2**30)
     (folder / "loop").symlink_to(folder / "loop")
-    os.mkfifo(folder / "pipe")
     (folder / "binary").write_bytes(b"ab\xff")
     return {
         "missing": (folder / "none", "No such file"),
-        "a folder": (folder, "expected a regular file, got a folder"),
-        "a pipe": (folder / "pipe", "expected a regular file, got a pipe"),
-        "a device": ("/dev/zero", "expected a regular file, got a device"),
-        "too long": (folder / "long", "it has 101 bytes, and the limit is 100"),
-        "three gigabytes": (folder / "sparse", "it has 3,221,225,472 bytes"),
+        "a folder": (folder, "Is a directory"),
+        "a device": ("/dev/zero", "it has more than 100 bytes"),
+        "too long": (folder / "long", "it has more than 100 bytes"),
+        "three gigabytes": (folder / "sparse", "it has more than 100 bytes"),
         "a link to itself": (folder / "loop", "cannot read"),
         "a NUL": ("a\0b", "null byte"),
         "a long name": (folder / ("x" * 300), "name too long"),
@@ -89,8 +84,6 @@ def test_writing_a_file(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     files.write_file(path, "Ünicode")
     assert path.read_bytes() == "Ünicode".encode()
-    files.write_file(path, [b"a", memoryview(b"bc")])
-    assert path.read_bytes() == b"abc"
     (tmp_path / "link").symlink_to(path)
     files.write_file(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
@@ -165,7 +158,7 @@ def test_a_full_disk_leaves_nothing(what: str, tmp_path: Path) -> None:
 def test_writing_a_folder(tmp_path: Path) -> None:
     place = tmp_path / "model"
     files.write_folder(place, {"a": b"1", "b": "2"})
-    files.write_folder(place, {"c": [b"3"]})
+    files.write_folder(place, {"c": b"3"})
     assert [(path.name, path.read_bytes()) for path in place.iterdir()] == [("c", b"3")]
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
     (tmp_path / "file").write_text("keep")
@@ -180,30 +173,6 @@ def test_the_current_folder_is_not_replaced(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(InputError, match="it is the current folder"):
         files.write_folder(".", {"a": b""})
     assert (tmp_path.stat().st_ino, list(tmp_path.iterdir())) == (before, [])
-
-
-def write_again_and_again(place: Path, mark: bytes) -> None:
-    for _ in range(40):
-        files.write_folder(place, {"a": mark, "b": mark})
-
-
-@pytest.mark.parametrize("kind", [threading.Thread, multiprocessing.get_context("spawn").Process])
-def test_parallel_writers_all_succeed(kind: Any, tmp_path: Path) -> None:
-    place = tmp_path / "model"
-    writers = [kind(target=write_again_and_again, args=(place, bytes([k]))) for k in range(3)]
-    problems: list[Any] = []
-    threading.excepthook, hook = problems.append, threading.excepthook
-    try:
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
-    finally:
-        threading.excepthook = hook
-    assert not problems
-    assert all(getattr(writer, "exitcode", 0) == 0 for writer in writers)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
-    assert len({path.read_bytes() for path in place.iterdir()}) == 1
 
 
 def test_an_interrupted_writer_puts_the_old_folder_back(
@@ -225,38 +194,6 @@ def test_an_interrupted_writer_puts_the_old_folder_back(
         files.write_folder(place, {"a": b"new"})
     assert (place / "a").read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.parametrize("levels", [files.DEEPEST, files.DEEPEST + 1])
-@pytest.mark.parametrize("one", [("[", "]", 1), ('{"[": ', "}", 1), ('[0, {"]": ', "}]", 2)])
-@pytest.mark.parametrize("beside", [0, 3 * files.DEEPEST])
-def test_json_is_as_deep_as_its_brackets(levels: int, one: tuple[str, str, int], beside: int) -> None:
-    """Refuse one level too many, whatever stands in strings and however much lies beside it."""
-    opening, closing, deep = one
-    times, rest = divmod(levels - 1, deep)
-    nested = opening * times + "[" * rest + "1" + "]" * rest + closing * times
-    text = "[" + "[1, {}], " * beside + nested + "]"
-    if levels <= files.DEEPEST:
-        assert len(files.parse_json(text)) == beside + 1
-        return
-    with pytest.raises(InputError, match="nested too deeply"):
-        files.parse_json(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"' + '\\"' * 100_000,
-        '["' + "\\\\" * 100_000,
-        "[" + ("[" * 400 + "]" * 400 + ",") * 5_000 + "1]",
-    ],
-    ids=["a string without an end", "backslashes without an end", "towers"],
-)
-def test_the_depth_of_json_takes_linear_time(text: str) -> None:
-    """A string without an end was read again from each of its quotes."""
-    start = time.process_time()
-    assert not files._is_too_deep(text)
-    assert time.process_time() - start < 2
 
 
 def test_json_of_bytes() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 import locum
-from locum.errors import REPLACEMENTS
 
 ROOT = Path(locum.__file__).parent
 
@@ -46,8 +45,8 @@ ORDER: dict[str, list[str]] = {
         "interface",
     ],
     "networks": ["transformer", "looped", "compiler"],
-    "proofs": ["coq", "checker", "claims", "certified", "prover", "file_checking"],
-    "experiments": ["sweeps", "circuits", "learning", "dataset"],
+    "proofs": ["coq", "claims", "checker", "certified", "prover"],
+    "experiments": ["sweeps", "circuits", "dataset"],
     "interface": ["display", "playground", "cli"],
 }
 #: What a package must not import although it comes first: networks are made from the graph.
@@ -62,8 +61,6 @@ HEAVY = (
     "lark",
     "matplotlib",
     "safetensors",
-    "starlette",
-    "pyarrow",
 )
 
 
@@ -210,25 +207,6 @@ def test_help_loads_nothing_heavy() -> None:
         "assert click.testing.CliRunner().invoke(m.cli, ['--help']).exit_code == 0"
     )
     assert loaded_by(code) == set()
-
-
-@pytest.mark.parametrize("name", REPLACEMENTS)
-def test_removed_names_raise_an_error_with_the_replacement(name: str) -> None:
-    with pytest.raises(
-        AttributeError, match=rf"locum\.{name} is not available any more; try \w+"
-    ) as raised:
-        getattr(locum, name)
-    assert str(raised.value).endswith(REPLACEMENTS[name])
-    with pytest.raises(ImportError, match=rf"locum\.{name} is not available any more; try \w+"):
-        exec(f"from locum import {name}", {})
-    assert not hasattr(locum, name)
-    assert name not in dir(locum)
-
-
-@pytest.mark.parametrize("name", ["EncoderModel", "LanguageModel", "simulate"])
-def test_removed_names_of_the_package_of_simulators(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"locum\.simulators\.{name} is not available any more"):
-        exec(f"from locum.simulators import {name}", {})
 
 
 def test_names_that_never_existed_raise_the_usual_errors() -> None:

@@ -35,9 +35,8 @@ UNLIMITED_CACHES = {
     "execution/fast/steps/backends.py: _torch_backend": "dtypes and devices",
     "execution/fast/steps/magnitude.py: promote": "pairs of dtypes",
     "execution/types.py: _combined": "operations and sets of types",
-    "interface/playground/server.py: _content": "files of the page",
     "languages/syntax.py: _parser": "grammars",
-    "networks/transformer/folder/description.py: _fields": "dataclasses of saved models",
+    "paper/proven_claims.py: prove_instance": "claims of the statements",
     "torch/translation.py: _signature": "constructions in the table",
 }
 #: Methods that change a container.

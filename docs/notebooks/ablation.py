@@ -16,7 +16,6 @@
 
 # %%
 import itertools
-from pathlib import Path
 
 import locum
 from locum import aggregate, best, indices, select, tokens
@@ -117,10 +116,15 @@ assert broken["nothing"] == 0 and broken["head 0.0"] > 0.9 and broken["head 1.0"
 # The bars show the share of wrong answers after each ablation.
 
 # %%
-from locum.interface.display.charts import bar_chart
+from matplotlib import pyplot
 
-plot = bar_chart("Share of wrong answers after ablating one part", broken)
-Path("ablation.svg").write_text(plot, encoding="utf-8")
+pyplot.rcParams["svg.fonttype"] = "none"
+
+figure, axes = pyplot.subplots(figsize=(6, 2.4), layout="constrained")
+axes.bar_label(axes.barh(list(broken), list(broken.values())), fmt="{:.0%}", padding=4)
+axes.set(title="Share of wrong answers after ablating one part", xlim=(0, 1.15))
+axes.invert_yaxis()
+figure.savefig("ablation.svg")
 
 # %% [markdown]
 # Both heads are necessary: if one of them is ablated, all compared answers are wrong. The hidden units of layer 0 are also necessary, because some answers

@@ -89,13 +89,14 @@ print("rows sum to 1:", bool(torch.allclose(pattern.sum(-1), torch.ones(8))))
 # The plot shows the attention pattern of the first head. Each row is a query, and each column is a key.
 
 # %%
-from pathlib import Path
+from matplotlib import pyplot
 
-from locum.interface.display.charts import heat_map
+pyplot.rcParams["svg.fonttype"] = "none"
 
-names = [str(n) for n in range(8)]
-plot = heat_map("Attention weights of head 0", pattern.tolist(), names, names, x="key", y="query")
-Path("pattern.svg").write_text(plot, encoding="utf-8")
+figure, axes = pyplot.subplots(figsize=(4, 4), layout="constrained")
+axes.imshow(pattern, cmap="Blues", vmin=0, vmax=1)
+axes.set(title="Attention weights of head 0", xlabel="key", ylabel="query")
+figure.savefig("pattern.svg")
 
 # %% [markdown]
 # ## Run the heads of U

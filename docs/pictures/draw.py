@@ -1,8 +1,8 @@
 """Draw the figures in the folder of this file: ``python docs/pictures/draw.py``.
 
 A test compares the SVG files with this code. The screenshot of the playground requires Chromium.
-``python docs/pictures/draw.py --svg`` draws only the SVG files. Figures in subfolders are drawn by
-scripts in ``benchmarks/`` and ``experiments/``.
+``python docs/pictures/draw.py --svg`` draws only the SVG files. Scripts in ``benchmarks/`` draw the
+figures in subfolders, except ``learning/``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ import numpy as np
 
 import locum
 from locum.experiments.circuits import check_circuit
-from locum.interface.display.automaton import automaton_svg
-from locum.languages import language
 from locum.rasp.drawing.svg import MONO, SANS
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import EVERYDAY, load_everyday
 
 FOLDER = Path(__file__).parent
 #: Colours on light and on dark pages.
@@ -123,7 +121,7 @@ def dataflow() -> str:
         (225, 16, 190, "Python", "s-ops as objects", "A"),
         (430, 16, 190, "constructions, U", "lemmas of the paper", "A"),
         (20, 240, 266, "execution", "fast, dense or head by head", "V"),
-        (354, 240, 266, "compiler", "PyTorch, ONNX, TransformerLens", "V"),
+        (354, 240, 266, "compiler", "PyTorch, TransformerLens", "V"),
         (20, 332, 266, "verification", "proofs for all inputs", "V"),
         (354, 332, 266, "analysis", "layers, heads, figures", "V"),
     )
@@ -191,7 +189,7 @@ def trust() -> str:
     rows = (
         ("tests", "sampled inputs", "floats", "make test"),
         ("certified error", "given numbers", "floats, with a bound", "locum simulate --certify"),
-        ("certificate", "all inputs of one shape", "real numbers", "locum prove claim"),
+        ("proof", "all inputs of one shape", "real numbers", "locum prove claim"),
         ("theorem in Coq", "all shapes, all inputs", "real numbers", "make coq"),
     )
     picture = Picture(640, 400, "What each level of verification assures")
@@ -359,16 +357,12 @@ def _nested(svg: str, x: float, y: float) -> str:
     return f"{placed}>{rest}"
 
 
-def automaton() -> str:
-    """Draw the minimal automaton of the words with an even number of a."""
-    return automaton_svg(language("(b+ab*a)*").minimal(), "the minimal automaton of (b+ab*a)*")
-
-
 def architectures() -> str:
     """Draw the sizes of compiled networks: a row for each program, a column for each layer."""
     rows = {}
-    for name, task in EVERYDAY.items():
-        model = locum.compile(task.program, length=6, vocabulary=task.vocabulary, attention="softmax")
+    for name, vocabulary in EVERYDAY.items():
+        program = load_everyday(name).program
+        model = locum.compile(program, length=6, vocabulary=vocabulary, attention="softmax")
         rows[name.replace("_", " ")] = [
             (
                 len(layer.attention.kinds) if layer.attention else 0,
@@ -620,7 +614,6 @@ SVG = {
     "reverse": reverse,
     "tutorial": tutorial,
     "ablation": ablation,
-    "automaton": automaton,
     "architectures": architectures,
 }
 #: Screenshots of the playground, each with its size.

@@ -68,7 +68,7 @@ SECTIONS = (
             "benchmarks",
         ),
     ),
-    Section("The paper", ("paper", "errata", "proofs")),
+    Section("The paper", ("paper", "verdicts", "errata", "proofs")),
     Section(
         "Reference",
         (

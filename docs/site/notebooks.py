@@ -29,7 +29,10 @@ from docs.site.contents import DOCS
 FOLDER = DOCS / "notebooks"
 #: Modules that a notebook requires in addition to Locum's core dependencies, by notebook. If a module
 #: is not installed, the page shows no outputs.
-NEEDS = {"ablation": ("torch", "transformer_lens"), "pytorch": ("torch",)}
+NEEDS = {
+    "ablation": ("torch", "transformer_lens", "matplotlib"),
+    "pytorch": ("torch", "matplotlib"),
+}
 
 
 def names() -> list[str]:

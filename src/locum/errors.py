@@ -14,8 +14,6 @@ select: predicate: expected one of ==, !=, <, <=, >, >=, got '=<'
 
 from __future__ import annotations
 
-import sys
-
 
 class LocumError(ValueError):
     """Base class of Locum's errors for invalid input and unsupported requests.
@@ -128,50 +126,3 @@ class CompileError(LocumError):
         ``instead``.
         """
         return CompileError(self.problem, where, instead or self.instead, bound=self.bound)
-
-
-_SIMULATE = "locum.torch.simulate(model, ...)"
-_COMPILE = 'torch.compile(model, backend="locum")'
-_GENERATE = 'model.compile(backend="locum", fullgraph=True) and model.generate(...)'
-_MOVED = {
-    "languages": ("classify", "equivalent"),
-    "networks.compiler": ("values_of",),
-    "proofs": ("certify", "prove"),
-    "rasp": (
-        *("Architecture", "architecture", "bfloat16", "float16", "float32", "float64"),
-        *("from_tracr", "stable_hash", "to_rasp"),
-    ),
-    "simulators": (
-        *("DecoderLayer", "FactoredAttention", "LinearAttention", "Linformer", "MultiHeadAttention"),
-        *("Order", "Performer", "Stack", "Sumformer"),
-    ),
-    "torch": ("from_torch",),
-}
-#: Names of ``locum`` that were removed or moved, each with its replacement.
-REPLACEMENTS = {
-    **{name: f"locum.{package}.{name}" for package, names in _MOVED.items() for name in names},
-    "EncoderModel": f"transformers.AutoModel.from_pretrained(folder) and {_SIMULATE}",
-    "LanguageModel": _GENERATE,
-    "ModelRun": _SIMULATE,
-    "dumps": "locum.save_program(program, path)",
-    "generate": _GENERATE,
-    "loads": "locum.load_program(path)",
-    "record": "locum.torch.record(...), or UniversalSimulator.explain(T, X)",
-    "register_attention": _COMPILE,
-    "simulate": f"{_SIMULATE}, or UniversalSimulator.of(T, n)(T, X)",
-    "stand_in": _COMPILE,
-}
-
-
-def missing_name(package: str, name: str) -> AttributeError | ImportError:
-    """Return the error for a ``name`` that is missing in a package, with a hint if the name was removed
-    or moved.
-
-    In ``from package import name``, Python replaces the message of an AttributeError. If the name was
-    removed or moved, the error for such a statement is therefore an ImportError.
-    """
-    if name not in REPLACEMENTS or package not in ("locum", "locum.simulators"):
-        return AttributeError(f"module {package!r} has no attribute {name!r}")
-    message = f"{package}.{name} is not available any more; try {REPLACEMENTS[name]}"
-    is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"
-    return ImportError(message, name=name) if is_import else AttributeError(message)

@@ -1,94 +1,54 @@
-"""Read untrusted files safely, write files atomically, and replace folders.
+"""Read files with a limit on their size, write files atomically, and replace folders.
 
-Only regular files are read, and the size of a file is checked before it is read. For a device, a pipe
-or a huge file, the functions raise an error with a one-line message. A file is written under a
-temporary name next to the target and then renamed. If writing is interrupted or the disk is full, an
-existing file is unchanged.
+A file is written under a temporary name next to the target and then renamed. If writing is interrupted
+or the disk is full, an existing file is unchanged.
 
->>> read_text("/dev/null", limit=1000)
+>>> read_text("/dev/zero", limit=1000)
 Traceback (most recent call last):
-locum.errors.InputError: cannot read /dev/null: expected a regular file, got a device
+locum.errors.InputError: cannot read /dev/zero: it has more than 1,000 bytes
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
-import re
 import secrets
 import shutil
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from locum.errors import InputError, LocumError
 
-#: Maximum nesting depth of JSON. Parsers are recursive, and their limits depend on the Python version.
-DEEPEST = 500
-#: Map opening and closing brackets to the changes of depth 1 and −1, as signed bytes.
-#: ``_NOT_BRACKETS`` contains all other bytes.
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
-
-#: The content of a file: text, bytes, or pieces of bytes that are written in order.
-Pieces = Iterable[bytes | memoryview]
-Content = str | bytes | Pieces
+#: The content of a file.
+Content = str | bytes
 
 # Reading -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def open_file(path: str | Path, limit: int, *, links: bool = True) -> Iterator[IO[bytes]]:
-    """Open a regular file of at most ``limit`` bytes for reading; symbolic links are allowed if
-    ``links`` is true.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    if not links:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
+def open_file(path: str | Path, limit: int) -> Iterator[IO[bytes]]:
+    """Open a file of at most ``limit`` bytes for reading; the size of a device is not known."""
     try:
-        mode = os.stat(path, follow_symlinks=links).st_mode
-        handle = -1 if stat.S_ISLNK(mode) else os.open(path, flags)
+        file = open(path, "rb")  # noqa: SIM115
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         raise InputError(f"cannot read {path}: {_reason(error)}") from None
-    if handle < 0:
-        raise InputError(f"cannot read {path}: expected a regular file, got a link")
-    try:
-        _check(os.fstat(handle), path, limit)
-    except InputError:
-        os.close(handle)
-        raise
-    with os.fdopen(handle, "rb") as file:
+    with file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise InputError(f"cannot read {path}: it has more than {limit:,} bytes")
         yield file
 
 
-def _check(status: os.stat_result, path: str | Path, limit: int) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"cannot read {path}: expected a regular file, got {_kind(status.st_mode)}")
-    if status.st_size > limit:
-        raise InputError(
-            f"cannot read {path}: it has {status.st_size:,} bytes, and the limit is {limit:,}"
-        )
-
-
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most ``limit`` bytes."""
+    """Return the content of a file of at most ``limit`` bytes."""
     with open_file(path, limit) as file:
-        return read_all(file, path, limit)
-
-
-def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
-    """Return the content of a file opened by :func:`open_file`, or raise an error if the content is
-    longer than ``limit`` bytes.
-    """
-    try:
-        content = file.read(limit + 1)
-    except (OSError, MemoryError) as error:
-        raise InputError(f"cannot read {path}: {_reason(error)}") from None
+        try:
+            content = file.read(limit + 1)
+        except (OSError, MemoryError) as error:
+            raise InputError(f"cannot read {path}: {_reason(error)}") from None
     if len(content) > limit:  # a file of unknown size, or a growing file
         raise InputError(f"cannot read {path}: it has more than {limit:,} bytes")
     return content
@@ -119,18 +79,6 @@ def read_json(path: str | Path, limit: int) -> Any:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def _is_too_deep(text: str) -> bool:
-    """Return whether a JSON text is nested more than ``DEEPEST`` levels deep, not counting brackets
-    inside strings.
-
-    The time is linear in the length of the text, even if a string is not terminated, since possessive
-    quantifiers do not backtrack.
-    """
-    outside = re.sub(r'"(?:[^"\\]++|\\.)*+"?', "", text, flags=re.DOTALL)
-    steps = outside.encode(errors="replace").translate(_STEPS, _NOT_BRACKETS)
-    return any(map(DEEPEST.__lt__, accumulate(memoryview(steps).cast("b"))))
-
-
 def parse_json(text: str | bytes) -> Any:
     """Parse a JSON text and return its data; NaN, infinities and repeated names in an object are
     rejected.
@@ -156,8 +104,6 @@ def parse_json(text: str | bytes) -> Any:
 
     if isinstance(text, bytes):
         text = _decode(text)
-    if _is_too_deep(text):
-        raise InputError(f"the JSON is nested too deeply: expected {DEEPEST} levels at most")
     try:
         return json.loads(text, parse_constant=refuse, parse_float=number, object_pairs_hook=named)
     except InputError:
@@ -166,15 +112,6 @@ def parse_json(text: str | bytes) -> Any:
         raise InputError("the JSON is nested too deeply") from None
     except ValueError as error:
         raise InputError(f"not JSON ({error})") from None
-
-
-def _kind(mode: int) -> str:
-    kinds: dict[str, Callable[[int], bool]] = {
-        "a folder": stat.S_ISDIR,
-        "a pipe": stat.S_ISFIFO,
-        "a socket": stat.S_ISSOCK,
-    }
-    return next((name for name, test in kinds.items() if test(mode)), "a device")
 
 
 def _reason(error: BaseException) -> str:
@@ -215,11 +152,13 @@ def write_file(path: str | Path, content: Content) -> None:
     """Write or replace a file atomically. If an error occurs, an existing file is unchanged."""
     check_target(path)
     target = _target(path)  # a symbolic link remains a link
-    fresh = target.with_name(_temporary(target))
-    pieces = _pieces(path, content)
+    fresh = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}")
+    encoded = _encode(path, content)
     try:
         try:
-            _create(fresh, pieces, like=target)
+            _create(fresh, encoded)
+            if target.exists():
+                shutil.copymode(target, fresh)
             os.replace(fresh, target)
         except BaseException:
             fresh.unlink(missing_ok=True)
@@ -239,58 +178,40 @@ def make_folder(path: str | Path) -> None:
 def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
     """Write a folder that contains exactly ``files`` (name → content), and replace an existing folder.
 
-    If several processes write the same folder at once, each succeeds and the last folder remains. If
-    ``path`` is the working directory, an error is raised, since the process would otherwise be in a
+    If ``path`` is the working directory, an error is raised, since the process would otherwise be in a
     deleted folder.
     """
     target = _target(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {target.parent}")
-    # Inspect the folder only once: between two inspections another process may move it.
-    with contextlib.suppress(OSError):
-        if not stat.S_ISDIR(os.stat(target).st_mode):
-            raise InputError(f"cannot write {path}: it exists and is not a folder")
-    if target == _working_folder():
+    if target.exists() and not target.is_dir():
+        raise InputError(f"cannot write {path}: it exists and is not a folder")
+    if target == Path.cwd():
         raise InputError(
             f"cannot write {path}: it is the current folder, which would be replaced; "
             "try the name of a new folder"
         )
-    pieces = {name: _pieces(path, content) for name, content in files.items()}
+    encoded = {name: _encode(path, content) for name, content in files.items()}
     try:
-        _write_folder(target, pieces)
+        _write_folder(target, encoded)
     except OSError as error:
         raise LocumError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
-    # One temporary folder contains the new folder, and the old folders that a rename has moved there.
-    # The target is missing only between two renames, and an interruption restores the old folder.
-    workshop = target.with_name(_temporary(target))
-    fresh = workshop / "new"
-    old: Path | None = None
+def _write_folder(target: Path, files: Mapping[str, bytes]) -> None:
+    # One temporary folder contains the new folder, and the old folder after the first rename.
+    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", dir=target.parent))
+    fresh, old = workshop / "new", workshop / "old"
     try:
-        os.makedirs(fresh)
-        for name, pieces in files.items():
-            _create(fresh / name, pieces)
-        _synchronise(fresh)
-        while True:
-            try:
-                aside = workshop / f"old-{secrets.token_hex(4)}"
-                os.rename(target, aside)
-                old = aside
-            except FileNotFoundError:
-                pass
-            try:
-                os.rename(fresh, target)
-                break
-            except OSError as error:  # another process was faster
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-        _synchronise(target.parent)
+        fresh.mkdir()
+        for name, content in files.items():
+            _create(fresh / name, content)
+        if target.exists():
+            os.rename(target, old)
+        os.rename(fresh, target)
     except BaseException:
-        if old is not None and not target.exists():
-            with contextlib.suppress(OSError):  # another process was faster
-                os.rename(old, target)
+        if old.exists() and not target.exists():
+            os.rename(old, target)
         raise
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
@@ -303,52 +224,17 @@ def _target(path: str | Path) -> Path:
         raise InputError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _working_folder() -> Path | None:
-    try:
-        return Path.cwd().resolve()
-    except OSError:  # the folder was deleted in the meantime
-        return None
+def _create(path: Path, content: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(content)
 
 
-def _temporary(target: Path) -> str:
-    """Return a random name of a hidden file, which contains at most 40 characters of the name of
-    ``target``.
-    """
-    return f".{target.name[:40]}.{secrets.token_hex(8)}"
-
-
-def _create(path: Path, pieces: Pieces, like: Path | None = None) -> None:
-    """Create a file from ``pieces``, with the permissions of ``like`` if that file exists, otherwise
-    with default permissions.
-    """
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    with os.fdopen(handle, "wb") as file:
-        if like is not None and like.exists():
-            path.chmod(stat.S_IMODE(like.stat().st_mode))
-        for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _pieces(path: str | Path, content: Content) -> Pieces:
+def _encode(path: str | Path, content: Content) -> bytes:
     if isinstance(content, bytes):
-        return [content]
-    if not isinstance(content, str):
         return content
     try:
-        return [content.encode()]
+        return content.encode()
     except UnicodeEncodeError:
         raise InputError(
             f"cannot write {path}: its text contains an unpaired surrogate and is not valid Unicode"
         ) from None
-
-
-def _synchronise(folder: Path) -> None:
-    """Flush the directory entries of a folder to the disk, on POSIX systems."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

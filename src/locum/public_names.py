@@ -30,7 +30,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
 
     def load(name: str) -> Any:
         if name not in modules:
-            raise importlib.import_module("locum.errors").missing_name(package, name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             if modules[name] == ".":
                 return importlib.import_module(f"{package}.{name}")

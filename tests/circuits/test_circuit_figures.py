@@ -11,7 +11,7 @@ import pytest
 
 import locum
 from locum.experiments.circuits import check_circuit
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import load_everyday
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
 SVG = "{http://www.w3.org/2000/svg}"
@@ -19,7 +19,7 @@ Box = tuple[float, float, float, float]
 
 
 def compiled(name: str) -> locum.CompiledTransformer:
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     return locum.compile(recipe.program, length=3, vocabulary=recipe.vocabulary[:3], **UNITS)
 
 

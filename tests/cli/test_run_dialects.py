@@ -82,14 +82,12 @@ def test_what_is_rejected(tmp_path: Path) -> None:
     assert "--alphabet: expected a program with the suffix" in refused(
         "run", "sort", "--alphabet", "ab"
     )
-    assert "expected one of --count, --plan, got all" in refused("run", path, "--count", "--plan")
-    assert "--length: expected --plan with it" in refused("run", path, "--length", "3")
+    assert "expected one of --count, --draw, got both" in refused("run", path, "--count", "--draw")
 
 
 def test_modes_of_dialects(program: tuple[Path, str], tmp_path: Path) -> None:
     path, alphabet = program
     assert json_of("run", path, "--count")["layers"] >= 1
-    assert json_of("run", path, "--explain", "--input", alphabet * 2)["results"][-1]["definition"]
     picture = tmp_path / "picture.svg"
     assert command_line("run", path, "--draw", "--input", alphabet, "-o", picture).returncode == 0
     assert picture.read_text().startswith("<svg")
@@ -103,7 +101,7 @@ def test_a_program_is_compiled(program: tuple[Path, str], tmp_path: Path) -> Non
         verdict = json_of("run", path, "--input", word)["verdict"]
         # At an end marker the network reads one token more.
         tokens = word + "$" if _reads_marker(folder) else word
-        values = json_of("apply", folder, "--input", tokens)["results"][0]["values"]
+        values = json_of("run", folder, "--input", tokens)["results"][0]["values"]
         assert values[-1] == (verdict == "accepted"), word
 
 
@@ -118,26 +116,10 @@ def test_a_language_is_compiled(tmp_path: Path) -> None:
     data = json_of("compile", "--language", "(ab)*", "--length", "4", "-o", folder)
     assert data["lengths"][1] == 5
     for word, accepted in (("abab", True), ("aba", False), ("", True)):
-        values = json_of("apply", folder, "--input", word + "$")["results"][0]["values"]
+        values = json_of("run", folder, "--input", word + "$")["results"][0]["values"]
         assert bool(values[-1]) is accepted
     assert "a language has its own tokens: leave out --vocab" in refused(
         "compile", "--language", "(ab)*", "--vocab", "ab"
     )
     assert "star-free or in C-RASP" in refused("compile", "--language", "(b*ab*ab*)*b*")
     assert "got PROGRAM and --language" in refused("compile", "sort", "--language", "a")
-
-
-def test_explain_shows_every_definition(tmp_path: Path) -> None:
-    path = tmp_path / "reverse.rasp"
-    path.write_text(
-        "flip = select(indices, length - 1 - indices, ==);\nreverse = aggregate(flip, tokens);\n"
-    )
-    results = json_of("run", path, "--explain", "--input", "abc")["results"]
-    assert [(result["name"], result["layers"]) for result in results] == [
-        ("flip", None),
-        ("reverse", 2),
-    ]
-    assert results[1]["definition"] == "aggregate(flip, tokens_str)"
-    assert results[1]["values"] == ["c", "b", "a"]
-    shown = command_line("run", path, "--explain", "--input", "abc").stdout
-    assert "reverse: aggregate(flip, tokens_str) (2 layers)\nreverse = [c, b, a] (strings)\n" in shown

@@ -32,7 +32,7 @@ from locum.networks.compiler.network.roles import Roles
 from locum.networks.compiler.weights.assemble import Assembly, UnitFeedForward
 from locum.networks.compiler.weights.stream import Stream
 from locum.networks.transformer.forward import forward
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import load_everyday
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_a_tolerance_that_changes_nothing_is_not_searched(
         return run(bounds)
 
     monkeypatch.setattr(fitting.Bounds, "run", counted)
-    program = EVERYDAY["parity"].program
+    program = load_everyday("parity").program
     model = compiler.compile(
         program, length=4, vocabulary="01", feed_forward="relu", attention=attention
     )

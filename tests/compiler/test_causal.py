@@ -182,11 +182,8 @@ def test_exports_run_with_the_causal_mask(decoder: Any) -> None:
     rng = random.Random(3)
     hosts = {
         "torch": model.to_torch(),
-        "decoder": model.to_decoder(),
-        "encoder": model.to_encoder(),
         "lens": _lens_shaped(model),
     }
-    assert isinstance(hosts["decoder"].decoder, torch.nn.TransformerDecoder)
     for _ in range(12):
         word = rng.choices("abc", k=rng.randrange(1, 7))
         expected = program(word)
@@ -228,14 +225,6 @@ def _lens_shaped(model: Any) -> Any:
     return forward
 
 
-def test_a_network_that_attends_to_later_positions_is_not_a_decoder() -> None:
-    pytest.importorskip("torch")
-    everyone = aggregate(select(indices, length - 1 - indices, "=="), tokens)
-    model = compiled(everyone, length=3, vocabulary="ab", attention="softmax", feed_forward="relu")
-    with pytest.raises(CompileError, match="causal=True"):
-        model.to_decoder()
-
-
 def test_decoders_are_saved_and_read(tmp_path: Any) -> None:
     from locum.networks.transformer import load
 
@@ -246,17 +235,6 @@ def test_decoders_are_saved_and_read(tmp_path: Any) -> None:
     again = load(tmp_path / "model")
     assert again.config.causal
     assert again("abab") == model("abab") == [0.0, 0.5, 1.0, 1.5]
-
-
-def test_onnx_has_the_mask(tmp_path: Any) -> None:
-    onnx = pytest.importorskip("onnx")
-    reference = pytest.importorskip("onnx.reference")
-    program = aggregate(past, where(tokens == "a", 1, 0))
-    model = compiled(program, length=5, vocabulary="ab", causal=True, feed_forward="exact")
-    model.to_onnx(tmp_path / "model.onnx")
-    session = reference.ReferenceEvaluator(onnx.load(tmp_path / "model.onnx"))
-    [logits] = session.run(None, {"inputs": model.encode("abbab")})
-    assert is_close(model.decode(logits, "abbab")[0], program("abbab"), 1e-12)
 
 
 def test_predicates_on_pairs_of_token_and_position_are_causal() -> None:

@@ -12,8 +12,8 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import ExecutionError
 from locum.networks import compiler
-from locum.paper.items import ITEMS
 from tests.compiler.agreement import fingerprint, is_close
+from tests.constructions.catalogue import programs
 
 #: Whole numbers, where the construction is about them.
 WHOLE = ("match", "k-parity")
@@ -34,15 +34,8 @@ TOKENS = {
 
 def _catalogue() -> list[Any]:
     return [
-        pytest.param(
-            program,
-            TOKENS.get((item.key, name), 12),
-            item.key in WHOLE,
-            id=f"{item.key}: {name}",
-        )
-        for item in ITEMS.values()
-        if all(hasattr(c, function) for function in item.functions)
-        for name, program in item.programs().items()
+        pytest.param(program, TOKENS.get(name, 12), name[0] in WHOLE, id=": ".join(name))
+        for name, program in programs().items()
     ]
 
 

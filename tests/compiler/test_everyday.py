@@ -10,7 +10,7 @@ import pytest
 
 import locum
 from locum import aggregate, full, indices, length, select, selector_width, tokens, where
-from locum.rasp.everyday import EVERYDAY, Task
+from locum.rasp.programs import EVERYDAY, Task, load_everyday
 from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
 
@@ -40,7 +40,7 @@ def compiled(recipe: Task, **options: Any) -> Any:
 
 @cache
 def reference(name: str) -> Any:
-    return compiled(EVERYDAY[name], attention="hard", feed_forward="exact")
+    return compiled(load_everyday(name), attention="hard", feed_forward="exact")
 
 
 def inputs(name: str, recipe: Task, count: int) -> list[list[Any]]:
@@ -68,7 +68,7 @@ def brackets(draw: random.Random, pairs: int) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
-    recipe = EVERYDAY[name]
+    recipe = load_everyday(name)
     model = compiled(recipe, **KINDS[kind])
     exact = reference(name)
     assert len(model.weights.layers) <= len(exact.weights.layers) + DEEPER.get(name, 1)
@@ -87,7 +87,7 @@ def test_everyday_programs_inside_transformer_lens(dtype: str) -> None:
     """A sample of benchmarks/bench_lens.py, by TransformerLens itself."""
     pytest.importorskip("transformer_lens")
     for name in ("most_frequent", "sort_freq"):
-        recipe = EVERYDAY[name]
+        recipe = load_everyday(name)
         model = compiled(recipe, dtype=dtype)
         lens = model.to_transformer_lens()
         for sequence in inputs(name, recipe, 5):
@@ -148,7 +148,7 @@ def test_an_inferred_separation_tells_means_apart() -> None:
 
 def test_a_choice_by_a_mean_of_many_values_is_looked_up_by_its_boolean() -> None:
     """Of 50 brackets, the mean has 775 values, and the other choice depends on 101."""
-    task = EVERYDAY["dyck2"]
+    task = load_everyday("dyck2")
     model = locum.compile(task.program, length=50, vocabulary=task.vocabulary, attention="softmax")
     for word in ("([])", "(]", "([" * 12 + "])" * 12, "()[]" * 12 + "([", ")" * 50):
         assert model(word) == task.program(word)

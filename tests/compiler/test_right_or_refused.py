@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,8 +64,8 @@ FUNCTIONS = {
 }
 
 
-def hosts(model: CompiledTransformer, folder: Path) -> dict[str, Callable[[str], list[Any]]]:
-    """The network as NumPy, torch and the reference implementation of ONNX run it, if they are here."""
+def hosts(model: CompiledTransformer) -> dict[str, Callable[[str], list[Any]]]:
+    """The network as NumPy and torch run it, if torch is here."""
     ways: dict[str, Callable[[str], list[Any]]] = {"numpy": model}
     if find_spec("torch"):
         torch, module = import_module("torch"), model.to_torch()
@@ -76,54 +75,44 @@ def hosts(model: CompiledTransformer, folder: Path) -> dict[str, Callable[[str],
             return model.decode(logits, inputs)[0]
 
         ways["torch"] = by_torch
-    if find_spec("onnx"):
-        model.to_onnx(folder / "model.onnx")
-        session = import_module("onnx.reference").ReferenceEvaluator(str(folder / "model.onnx"))
-
-        def by_onnx(inputs: str) -> list[Any]:
-            (logits,) = session.run(None, {"inputs": model.encode(inputs)})
-            return model.decode(logits, inputs)[0]
-
-        ways["onnx"] = by_onnx
     return ways
 
 
-def test_every_host_is_installed(tmp_path: Path) -> None:
+def test_every_host_is_installed() -> None:
     """Say so where the tables below go without one."""
     pytest.importorskip("torch")
-    pytest.importorskip("onnx.reference")
     model = compiler.compile(length, length=2, vocabulary="a", feed_forward="exact")
-    assert {name: run("aa") for name, run in hosts(model, tmp_path).items()} == {
-        name: [2, 2] for name in ("numpy", "torch", "onnx")
+    assert {name: run("aa") for name, run in hosts(model).items()} == {
+        name: [2, 2] for name in ("numpy", "torch")
     }
 
 
-def check_hosts(program: SOp, longest: int, dtype: str, sizes: Iterable[int], folder: Path) -> None:
+def check_hosts(program: SOp, longest: int, dtype: str, sizes: Iterable[int]) -> None:
     """Compile for inputs as long as ``longest``, and compare every host with dense execution."""
     model = compiler.compile(
         program, length=longest, vocabulary="ab", dtype=dtype, feed_forward="exact"
     )
     assert model.error_bound < 1e-5
     expected = {size: program("a" * size, executor="dense") for size in sizes}
-    for host, run in hosts(model, folder).items():
+    for host, run in hosts(model).items():
         for size, answer in expected.items():
             assert run("a" * size) == pytest.approx(answer, abs=model.error_bound), (host, size)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_selectors_over_values_of_position_and_length(name: str, dtype: str, tmp_path: Path) -> None:
+def test_selectors_over_values_of_position_and_length(name: str, dtype: str) -> None:
     """Run the table of functions on every host, on inputs of several lengths."""
     x = FUNCTIONS[name]
     sizes = (1, 2, 5, 9, 17, 24)
-    check_hosts(aggregate(select(x, x, "<"), indices, -1), 24, dtype, sizes, tmp_path)
-    check_hosts(selector_width(select(x, x, "==")), 24, dtype, sizes, tmp_path)
-    check_hosts(aggregate(select(x, x, ">"), indices, -1), 6, dtype, range(1, 7), tmp_path)
+    check_hosts(aggregate(select(x, x, "<"), indices, -1), 24, dtype, sizes)
+    check_hosts(selector_width(select(x, x, "==")), 24, dtype, sizes)
+    check_hosts(aggregate(select(x, x, ">"), indices, -1), 6, dtype, range(1, 7))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_random_lengths_of_the_table_of_functions(name: str, dtype: str, tmp_path: Path) -> None:
+def test_random_lengths_of_the_table_of_functions(name: str, dtype: str) -> None:
     """Compile for one drawn length and predicate; with the fuzz profile, for every length to 24."""
     x = FUNCTIONS[name]
     draw = random.Random(name + dtype)
@@ -131,7 +120,7 @@ def test_random_lengths_of_the_table_of_functions(name: str, dtype: str, tmp_pat
     for longest in range(1, 25) if many else [draw.randint(1, 24)]:
         program = selector_width(select(x, x, draw.choice(PREDICATES)))
         sizes = range(1, longest + 1) if many else [longest]
-        check_hosts(program, longest, dtype, sizes, tmp_path)
+        check_hosts(program, longest, dtype, sizes)
 
 
 def worst(model: Any, program: SOp, vocabulary: list[Any], longest: int, count: int = 60) -> float:

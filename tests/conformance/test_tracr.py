@@ -22,8 +22,7 @@ from locum import SOp
 from locum.graph import Node
 from locum.networks import compiler
 from locum.networks.transformer import CompiledTransformer
-from locum.rasp.tracr_library import PROGRAMS
-from tests.conformance.tracr_suite import VARIANTS, causal, program
+from tests.tracr_programs import LIBRARY, PROGRAMS, causal
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))
 
@@ -42,7 +41,7 @@ def _same(actual: Any, expected: Any) -> bool:
 
 
 def _program(case: dict[str, Any]) -> SOp:
-    plain = program(case["program"], case["max_len"])
+    plain = PROGRAMS[case["program"]](case["max_len"])
     return causal(plain) if case["causal"] else plain
 
 
@@ -69,16 +68,16 @@ def test_dense_and_compiled_answer_as_tracr_does(case: dict[str, Any]) -> None:
 
 
 def test_every_program_is_in_the_corpus() -> None:
-    assert {case["program"] for case in CASES} == set(PROGRAMS) | set(VARIANTS)
+    assert {case["program"] for case in CASES} == set(PROGRAMS)
 
 
 def test_the_mask_matters_where_a_program_looks_ahead() -> None:
-    width = program("selector_width", 5)
+    width = PROGRAMS["selector_width"](5)
     assert width("abcd") == [4, 4, 4, 4]
     assert causal(width)("abcd") == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c["program"] in PROGRAMS][::5], ids=_id)
+@pytest.mark.parametrize("case", [c for c in CASES if c["program"] in LIBRARY][::5], ids=_id)
 def test_float32_answers_as_tracr_does(case: dict[str, Any]) -> None:
     sop = _program(case)
     model = _compiled(sop.node, case["max_len"], tuple(case["vocab"]), "float32")

@@ -9,7 +9,6 @@ import pytest
 
 from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.languages.recogniser import Recogniser
-from tests.cli.commands import command_line, json_of
 
 #: What the survey and the cookbook list.
 REQUIRED = {
@@ -80,14 +79,6 @@ def test_an_entry_that_is_wrong_is_noticed() -> None:
     assert wrong.examine().wrong == ()
 
 
-def test_the_command_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = json_of("paper", "items", "--cookbook")["entries"]
-    assert {entry["name"] for entry in entries} == REQUIRED
-    assert all(entry["holds"] for entry in entries)
-    keys = {"layers", "heads", "precision", "attention", "source", "status"}
-    assert all(keys <= set(entry) for entry in entries)
-    few = {name: COOKBOOK[name] for name in ("majority", "predecessor")}
-    monkeypatch.setattr("locum.languages.cookbook.COOKBOOK", few)
-    done = command_line("paper", "items", "--cookbook", columns=120)
-    assert done.returncode == 0
-    assert "majority" in done.stdout
+def test_an_entry_is_described_with_its_check() -> None:
+    data = COOKBOOK["majority"].to_dict()
+    assert (data["holds"], data["wrong"], data["layers"]) == (True, None, len(data["heads"]))

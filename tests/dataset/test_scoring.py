@@ -1,4 +1,4 @@
-"""Scores: the truth scores 1, unknown names are refused, baselines solve what they should."""
+"""Scores: the truth scores 1, unknown names are refused, patching finds edges."""
 
 from __future__ import annotations
 
@@ -14,74 +14,49 @@ from benchmarks import bench_public_methods
 from click.testing import CliRunner
 
 from locum.errors import InputError
-from locum.experiments.dataset import Dataset, Item, load, score
-from locum.experiments.dataset.baseline import by_patching, by_weights
+from locum.experiments.dataset import Item, load, score
+from locum.experiments.dataset.baseline import by_patching
 from locum.experiments.dataset.making import make
 from locum.interface.cli.main import cli
 
 
 @pytest.fixture(scope="module")
-def items(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Item]:
-    """One circuit, plain, rotated and realistic."""
+def item(tmp_path_factory: pytest.TempPathFactory) -> Item:
     place = tmp_path_factory.mktemp("scored")
-    tiers = ["plain", "rotated", "realistic"]
-    rows = make(str(place), "cookbook/induction", "softmax", tiers, length=4, tokens=2)["rows"]
-    return {row["tier"]: load(place / row["folder"]) for row in rows}
+    row = make(str(place), "cookbook/induction", length=4, tokens=2)["row"]
+    loaded: Item = load(place / row["folder"])
+    return loaded
 
 
 @pytest.fixture(scope="module")
-def patched(items: dict[str, Item]) -> dict[str, Any]:
+def patched(item: Item) -> dict[str, Any]:
     """What activation patching finds."""
-    return {
-        tier: by_patching(item.network, item.truth, item.pairs[:16]) for tier, item in items.items()
-    }
+    return by_patching(item.model, item.truth, item.pairs[:16])
 
 
 def truth_of(item: Item) -> dict[str, Any]:
     """The true circuit, as a method would say it."""
-    truth = item.truth
-    return {
-        "edges": [{"source": s, "target": t} for s, t in sorted(truth.edges)],
-        "slots": [{"direction": item.directions[slot].tolist()} for slot in truth.true_slots],
-    }
+    return {"edges": [{"source": s, "target": t} for s, t in sorted(item.truth.edges)]}
 
 
-def test_the_truth_scores_one_in_every_tier(items: dict[str, Item]) -> None:
-    for item in items.values():
-        for row in score(item.truth, truth_of(item), item.directions)["levels"].values():
-            assert (row["precision"], row["recall"], row["average_precision"]) == (1.0, 1.0, 1.0)
-            assert row["roc_auc"] in (1.0, None)
+def test_the_truth_scores_one(item: Item) -> None:
+    for row in score(item.truth, truth_of(item))["levels"].values():
+        assert (row["precision"], row["recall"], row["average_precision"]) == (1.0, 1.0, 1.0)
+        assert row["roc_auc"] in (1.0, None)
 
 
-def test_the_order_of_entries_says_nothing(items: dict[str, Item], patched: dict[str, Any]) -> None:
-    item, result = items["realistic"], patched["realistic"]
-    shuffled = copy.deepcopy(result)
+def test_the_order_of_entries_says_nothing(item: Item, patched: dict[str, Any]) -> None:
+    shuffled = copy.deepcopy(patched)
     for entries in shuffled.values():
         random.Random(1).shuffle(entries)
-    assert score(item.truth, shuffled, item.directions) == score(item.truth, result, item.directions)
+    assert score(item.truth, shuffled) == score(item.truth, patched)
 
 
-def test_patching_solves_edges_everywhere_and_slots_only_where_they_are_axes(
-    items: dict[str, Item], patched: dict[str, Any]
-) -> None:
-    levels = {
-        tier: score(item.truth, patched[tier], item.directions)["levels"]
-        for tier, item in items.items()
-    }
-    for tier in items:
-        assert levels[tier]["edges"]["precision"] == 1.0
-        assert levels[tier]["edges"]["roc_auc"] > 0.9
-    assert levels["plain"]["slots"]["recall"] > 0.5
-    for tier in ("rotated", "realistic"):
-        assert levels[tier]["slots"]["average_precision"] == 0.0
-
-
-def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str, Item]) -> None:
-    areas = {
-        tier: score(item.truth, by_weights(item.network, item.truth))["levels"]["edges"]["precision"]
-        for tier, item in items.items()
-    }
-    assert areas["plain"] > 2 * areas["realistic"]
+def test_patching_finds_edges(item: Item, patched: dict[str, Any]) -> None:
+    levels = score(item.truth, patched)["levels"]
+    assert levels["edges"]["precision"] == 1.0
+    assert levels["edges"]["roc_auc"] > 0.9
+    assert levels["heads"]["recall"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -103,35 +78,15 @@ def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str
             {"edges": [{"source": "embed", "target": "output", "score": float("nan")}]},
             "a finite number",
         ),
-        ({"slots": [{"direction": [0, 0]}]}, "not all of them 0"),
-        ({"slots": [{"direction": [1, 0]}]}, "as many as d_model"),
-        ({"slots": [{"direction": "up"}]}, "expected a direction"),
+        ({"heads": [{"id": "blocks.0.attn.head.0", "score": 10**400}]}, "a finite number"),
     ],
 )
-def test_what_the_network_does_not_have_is_refused_by_name(
-    items: dict[str, Item], result: Any, words: str
-) -> None:
+def test_what_the_network_does_not_have_is_refused_by_name(item: Item, result: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        score(items["plain"].truth, result, items["plain"].directions)
+        score(item.truth, result)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        {"slots": [{"direction": 3}]},
-        {"slots": [{"direction": None}]},
-        {"slots": [{"direction": [10**400]}]},
-        {"heads": [{"id": "blocks.0.attn.head.0", "score": 10**400}]},
-    ],
-)
-def test_no_direction_and_no_score_is_refused(items: dict[str, Item], result: dict[str, Any]) -> None:
-    """These once were errors of Python's."""
-    with pytest.raises(InputError, match="expected a"):
-        score(items["plain"].truth, result)
-
-
-def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp_path: Path) -> None:
-    item = items["rotated"]
+def test_the_command_scores_beside_an_item_and_alone(item: Item, tmp_path: Path) -> None:
     (tmp_path / "found.json").write_text(json.dumps(truth_of(item)))
     arguments = ["dataset", "score", str(item.folder / "circuit.json"), str(tmp_path / "found.json")]
     result = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
@@ -151,19 +106,8 @@ def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp
     assert {row["f1"] for row in same["levels"].values()} == {1.0}
 
 
-def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
-    item = items["plain"]
-    assert item.model(item.inputs[5]) == item.outputs[5] == item.network([item.inputs[5]])[0]
-    assert item.model.circuit == item.circuit
-    tensors, label = Dataset(item.folder, [{"folder": ".", "id": "plain/one"}]).to_torch()[0]
-    assert tuple(tensors["embed.W_E"].shape) == item.network.tensors["embed.W_E"].shape
-    assert label["heads"] == sorted(item.truth.true_heads)
-    assert item.certificate["agrees"]
-    assert "select" in item.program
-
-
-def test_scores_below_a_millionth_of_the_largest_count_as_zero(items: dict[str, Item]) -> None:
-    truth = items["plain"].truth
+def test_scores_below_a_millionth_of_the_largest_count_as_zero(item: Item) -> None:
+    truth = item.truth
     first, *others = sorted(truth.edges)
 
     def average_precision(noise: float) -> float:
@@ -176,8 +120,8 @@ def test_scores_below_a_millionth_of_the_largest_count_as_zero(items: dict[str, 
     assert average_precision(1e-7) == average_precision(0.0) < average_precision(1e-5)
 
 
-def test_heads_and_qkv_do_not_follow_from_noise(items: dict[str, Item]) -> None:
-    truth = items["plain"].truth
+def test_heads_and_qkv_do_not_follow_from_noise(item: Item) -> None:
+    truth = item.truth
     inside = [edge for edge in truth.candidates if edge[1] in truth.inside]
     outer = next(edge for edge in truth.candidates if edge[1] == "output" and edge[0] == "embed")
 
@@ -192,22 +136,14 @@ def test_heads_and_qkv_do_not_follow_from_noise(items: dict[str, Item]) -> None:
     assert levels(1e-3) != levels(0.0)
 
 
-@pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e160, 1e300])
-def test_directions_of_any_length_are_directions(items: dict[str, Item], scale: float) -> None:
-    item = items["plain"]
-    slot = next(iter(item.truth.true_slots))
-    result = {"slots": [{"direction": (scale * item.directions[slot]).tolist()}]}
-    assert score(item.truth, result, item.directions)["levels"]["slots"]["precision"] == 1
-
-
-def test_a_threshold_is_a_number(items: dict[str, Item]) -> None:
+def test_a_threshold_is_a_number(item: Item) -> None:
     with pytest.raises(InputError, match="threshold that scores are compared with, got nan"):
-        score(items["plain"].truth, {"edges": []}, threshold=float("nan"))
+        score(item.truth, {"edges": []}, threshold=float("nan"))
 
 
 def test_items_whose_pairs_agree_at_the_last_position_have_no_pairs_for_public_methods() -> None:
     item: Any = SimpleNamespace(
-        network=SimpleNamespace(config={"outputs": [0, 1]}),
+        model=SimpleNamespace(config=SimpleNamespace(outputs=(0, 1))),
         pairs=[{"clean": "ab", "other": "bb", "answer": [0, 1], "other_answer": [1, 1]}],
     )
     assert bench_public_methods.pairs_of(item, None) == [[], [], [], []]

@@ -13,19 +13,18 @@ import pytest
 
 import locum
 from locum import aggregate, indices, select, selector_width, tokens
-from locum.errors import InputError
 from locum.execution import run
+from locum.experiments.circuits.patching import CompiledNetwork
 from locum.experiments.circuits.program_interchange import interchange
 from locum.experiments.dataset import load
 from locum.experiments.dataset.agreement import RejectedProgramError
-from locum.experiments.dataset.generating import generate, trained_candidates
+from locum.experiments.dataset.generating import trained_candidates
 from locum.experiments.dataset.interchange_training import _Trainer
 from locum.experiments.dataset.making import make
 from locum.experiments.dataset.scoring import Truth
 from locum.experiments.dataset.trained_alignment import align, targets_of
-from locum.experiments.dataset.verify import Network, check_item, load_network
 from locum.networks.transformer.circuit import Circuit
-from locum.rasp.everyday import EVERYDAY
+from locum.rasp.programs import load_everyday
 
 torch = pytest.importorskip("torch")
 
@@ -36,14 +35,13 @@ PREVIOUS = aggregate(select(indices, indices - 1, "=="), tokens, "?")
 def item(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a network that was trained to compare each token with the previous one."""
     place = tmp_path_factory.mktemp("trained")
-    made = make(str(place), "task/equals_the_previous", "softmax", ["trained"], length=4, tokens=2)
-    (row,) = made["rows"]
-    folder: str = row["folder"]
+    made = make(str(place), "task/equals_the_previous", tier="trained", length=4, tokens=2)
+    folder: str = made["row"]["folder"]
     return place / folder
 
 
 def test_components_are_heads_and_feed_forwards_of_their_layers() -> None:
-    two = align(EVERYDAY["induction"].program.node)
+    two = align(load_everyday("induction").program.node)
     assert [(part.layer, part.head is None) for part in two.components] == [(0, False), (1, False)]
     counted = align(((selector_width(select(tokens, tokens, "==")) + 1) % 2).node)
     assert [(part.layer, part.head is None) for part in counted.components] == [(0, False), (0, True)]
@@ -66,34 +64,35 @@ def test_targets_are_the_answers_of_the_changed_program() -> None:
         )
 
 
-def test_a_trained_item_is_loaded_and_verified_as_others_are(item: Path) -> None:
-    assert check_item(item)[1] == []
+def test_a_trained_item_is_right_on_all_inputs(item: Path) -> None:
     model, program = locum.load(item), (item / "program.rasp").read_text()
     assert "aggregate" in program
     for row in itertools.product("ab", repeat=4):
         assert model(list(row)) == run(model.program, list(row))
 
 
-def _patched(network: Network, ids: Any, given: dict[str, Any], change: Callable[..., Any]) -> Any:
+def _patched(
+    network: CompiledNetwork, rows: Any, given: dict[str, Any], change: Callable[..., Any]
+) -> Any:
     def tap(name: str, value: Any) -> Any:
         return change(name, value, given.get(name))
 
-    return network.answers(network.read_off(network.stream(ids, tap)))
+    return network.answers(network.read_off(network.stream(rows, tap)))
 
 
 def test_interventions_agree_and_other_parts_have_no_effect(item: Path) -> None:
     """Repeat the interventions with the NumPy network, on all pairs."""
-    network = load_network(item)
+    model = locum.load(item)
+    network = CompiledNetwork(model)
     certificate = json.loads((item / "certificate.json").read_text())["training"]
     components = certificate["interventions"]
     assert min(components.values()) >= 0.99
-    model = locum.load(item)
     alignment = align(model.program, seed=0)
     rows = [list(row) for row in itertools.product("ab", repeat=4)]
-    ids = np.array([network.ids(row) for row in rows])
-    outputs = network.config["outputs"]
+    outputs = model.config.outputs
+    assert outputs is not None
     seen: dict[str, Any] = {}
-    before = network.answers(network.read_off(network.stream(ids, lambda n, v: seen.update({n: v}))))
+    before = network.answers(network.read_off(network.stream(rows, lambda n, v: seen.update({n: v}))))
     clean, other = (part.ravel() for part in np.meshgrid(range(16), range(16), indexing="ij"))
     given = {name: value[other] for name, value in seen.items()}
     heads = [int(name.rpartition(".")[2]) for name in components if ".head." in name]
@@ -115,10 +114,11 @@ def test_interventions_agree_and_other_parts_have_no_effect(item: Path) -> None:
 
     pairs = [(rows[a], rows[b]) for a, b in zip(clean, other, strict=True)]
     wanted = interchange(model.program, sop, pairs)
-    found = _patched(network, ids[clean], given, head_only)
+    cleans = [rows[place] for place in clean]
+    found = _patched(network, cleans, given, head_only)
     agree = [[outputs[n] for n in row] == right for row, right in zip(found, wanted, strict=True)]
     assert np.mean(agree) >= 0.99
-    assert (_patched(network, ids[clean], given, all_others) == before[clean]).all()
+    assert (_patched(network, cleans, given, all_others) == before[clean]).all()
 
 
 def test_labels_are_complete_and_name_the_head(item: Path) -> None:
@@ -165,7 +165,5 @@ def test_parts_that_cancel_each_other_are_measured_alone() -> None:
     assert not figures.is_accepted
 
 
-def test_the_trained_tier_is_made_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected trained alone"):
-        generate(tmp_path / "set", 1, tiers=["plain", "trained"])
+def test_many_programs_can_be_aligned() -> None:
     assert len(list(trained_candidates())) >= 100

@@ -17,7 +17,7 @@ from locum.languages import c_rasp
 from locum.languages.automata import words
 from locum.languages.c_rasp import count, parse, recogniser, show, symbol
 from locum.languages.counters import CounterMachine
-from locum.languages.counting import as_count
+from locum.languages.counting import as_count, fragment
 from locum.languages.recogniser import Recogniser
 from locum.languages.syntax import DialectError
 
@@ -32,7 +32,7 @@ a_before_b = #("a" && #("b" || "c") == 0) == #"a"
 accepted = b_before_c && a_before_b && #"a" == #"b" && #"b" == #"c"
 """
 CONTAINS_AB = """
-#import local
+#import local  // declarations are accepted
 accepted = #("b" && #[j == i - 1] "a" >= 1) >= 1
 """
 EVEN_A = """
@@ -111,8 +111,24 @@ def test_conventions_are_said_once() -> None:
     assert not parse(last, alphabet="ab", accept="end").accepts("ab")
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('x = #"a" > 0', "C-RASP"),
+        ('x = #[j == i - 1] "a" > 0', "C-RASP[local]"),
+        ("x = i % 2 == 0", "C-RASP[periodic]"),
+        ('x = #[j >= i] "a" > 0 && i % 2 == 0', "C-RASP[periodic, future]"),
+    ],
+)
+def test_extensions_are_reported_and_need_no_import(text: str, name: str) -> None:
+    program = parse(text, alphabet="ab")
+    assert fragment(program.sop.node) == name
+    declared = "#import local\n#import periodic\n#import future\n" + text
+    assert parse(declared, alphabet="ab").sop.node is program.sop.node
+
+
 def test_positions_from_0_or_1_differ() -> None:
-    even = "#import periodic\naccepted = i % 2 == 0"
+    even = "accepted = i % 2 == 0"
     by_zero, by_one = (parse(even, alphabet="a", positions=first) for first in (0, 1))
     assert [by_zero.accepts("a" * n) for n in (1, 2, 3)] == [True, False, True]
     assert [by_one.accepts("a" * n) for n in (1, 2, 3)] == [False, True, False]
@@ -168,9 +184,7 @@ def test_counts_of_nothing_and_large_coefficients() -> None:
 MISTAKES = [
     ('x = "a" + 1', "line 1, column 9: expected counts for +, got a boolean"),
     ('x = #"a"', "expected the last definition to be a boolean"),
-    ("x = i % 2 == 0", "try #import periodic"),
-    ('x = #[j == i - 1] "a" > 0', "try #import local"),
-    ("#import local\nx = #[j == i + 1] true > 0", "expected ]"),
+    ("x = #[j == i + 1] true > 0", "expected ]"),
     ('x = (#"a"', "expected ), got the end of the text"),
     ('x = #"a" > y', "y is not defined before this"),
     ('x = "a"\nx = "b"', "line 2, column 1: x is defined twice"),
@@ -231,8 +245,6 @@ def test_programs_are_written_with_their_names() -> None:
 def test_what_is_not_c_rasp_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="got tokens"):
         recogniser(tokens < "b", "ab")
-    with pytest.raises(InputError, match="extensions=\\('local',\\)"):
-        recogniser(count(symbol("a"), distance=1) > 0, "ab")
     with pytest.raises(InputError, match="expected a boolean that accepts"):
         recogniser(count(symbol("a")), "ab")
     with pytest.raises(InputError, match="got multiply"):
@@ -291,7 +303,7 @@ def test_random_programs_by_dense_execution_counters_and_weights() -> None:
     for seed in range(min(5_000, 40 * settings().max_examples // usual)):
         rng = random.Random(seed)
         accept, first = rng.choice(["last", "end"]), rng.choice([0, 1])
-        text = f"#import local\n#import periodic\naccepted = {_boolean(rng, 1)} || {_boolean(rng, 3)}"
+        text = f"accepted = {_boolean(rng, 1)} || {_boolean(rng, 3)}"
         program = parse(text, alphabet="ab", accept=accept, positions=first)
         machine = CounterMachine(program)
         model = program.compile(4) if seed % 8 == 0 else None

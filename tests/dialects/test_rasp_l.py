@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,6 @@ from locum import aggregate, indices, length, select, tokens, where
 from locum import selector_width as width
 from locum.errors import InputError
 from locum.languages import rasp_l
-from locum.rasp.handles import SOp
-from tests.cli.commands import command_line, json_of, refused
 
 
 def _examples(usual: int) -> int:
@@ -66,22 +63,24 @@ def _addition(rng: random.Random) -> tuple[list[int], list[int]]:
     return prompt, _hinted(first, digits)
 
 
-TASKS: dict[str, Callable[[random.Random], tuple[list[int], list[int]]]] = {
-    "copy": _copy,
-    "reverse": _reverse,
-    "count": _count,
-    "parity": _parity,
-    "addition": _addition,
-}
+Task = Callable[[random.Random], tuple[list[int], list[int]]]
+PUBLISHED: list[tuple[Callable[[], rasp_l.NextToken], Task]] = [
+    (rasp_l.copy, _copy),
+    (rasp_l.reverse, _reverse),
+    (rasp_l.count_up, _count),
+    (rasp_l.parity, _parity),
+    (rasp_l.addition, _addition),
+]
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_random_inputs_of_the_published_programs(name: str) -> None:
-    program = rasp_l.PROGRAMS[name]()
-    assert isinstance(program, rasp_l.NextToken)
-    rng = random.Random(name)
+@pytest.mark.parametrize(("published", "task"), PUBLISHED)
+def test_random_inputs_of_the_published_programs(
+    published: Callable[[], rasp_l.NextToken], task: Task
+) -> None:
+    program = published()
+    rng = random.Random(program.name)
     for number in range(_examples(250)):
-        prompt, answer = TASKS[name](rng)
+        prompt, answer = task(rng)
         # A causal program says the whole answer at once, each token from what stands before it.
         said = program.sop([*prompt, *answer])
         assert said[len(prompt) - 1 :] == [*answer, rasp_l.EOS], (prompt, answer)
@@ -90,8 +89,7 @@ def test_random_inputs_of_the_published_programs(name: str) -> None:
 
 
 def test_random_inputs_of_mode() -> None:
-    program = rasp_l.PROGRAMS["mode"]()
-    assert isinstance(program, SOp)
+    program = rasp_l.mode()
     rng = random.Random(1)
     for _ in range(_examples(250)):
         values = rng.choices((0, 1, 2), k=rng.randrange(1, 10))
@@ -105,8 +103,7 @@ def test_random_inputs_of_mode() -> None:
 
 
 def test_the_programs_compile_to_decoders() -> None:
-    program = rasp_l.PROGRAMS["copy"]()
-    assert isinstance(program, rasp_l.NextToken)
+    program = rasp_l.copy()
     from locum.networks import compiler
 
     model = compiler.compile(
@@ -153,65 +150,9 @@ def test_what_is_forbidden_is_refused_by_name(program: Any, problem: str) -> Non
 
 
 def test_what_is_allowed_is_allowed() -> None:
-    for program in rasp_l.PROGRAMS.values():
-        made = program()
-        rasp_l.require(made if isinstance(made, SOp) else made.sop)
+    rasp_l.require(rasp_l.mode())  # NextToken requires the others
     rasp_l.require(where(indices > 3, tokens, indices + 1))
     with pytest.raises(InputError, match="does not look ahead"):
         rasp_l.shift_right(tokens, -1)
     with pytest.raises(InputError, match="expected one of mean, max, min"):
         rasp_l.kqv(tokens, tokens, tokens, rasp_l.equals, reduction="sum")
-
-
-# Length generalisation ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", rasp_l.PROGRAMS)
-def test_published_programs_are_reported_as_rasp_l(name: str) -> None:
-    made = rasp_l.PROGRAMS[name]()
-    sop = made.sop if isinstance(made, rasp_l.NextToken) else made
-    report = rasp_l.report_generalisation(sop, [rasp_l.SOS, rasp_l.SEP, 0, 1, rasp_l.HINTS])
-    assert report.is_rasp_l
-    assert report.layers == sop.architecture.layers
-    assert report.sequences == 25
-
-
-def test_every_part_that_is_not_rasp_l_is_listed() -> None:
-    looking = aggregate(select(tokens, tokens, "=="), indices)
-    report = rasp_l.report_generalisation(looking + indices * length, [0, 1])
-    assert [problem.part for problem in report.problems] == [
-        "select(tokens, tokens, ==)", "length", "indices * length",
-        "aggregate(select(tokens, tokens, ==), indices) + (indices * length)",
-    ]  # fmt: skip
-    assert report.changed is not None
-    assert not report.is_rasp_l
-
-
-def test_a_program_that_looks_ahead_is_found_by_running() -> None:
-    report = rasp_l.report_generalisation(aggregate(select(indices, indices + 1, "=="), tokens), [0, 1])
-    assert report.changed is not None
-
-
-def test_counting_programs_are_found() -> None:
-    from locum.languages.c_rasp import count, symbol
-
-    majority = count(symbol("a")) > count(symbol("b"))
-    assert rasp_l.report_generalisation(majority, "ab").counting == "C-RASP"
-    local = count(symbol("a"), distance=1) > 0
-    assert rasp_l.report_generalisation(local, "ab").counting == "C-RASP[periodic, local]"
-    assert rasp_l.report_generalisation(rasp_l.mode(), [0, 1]).counting == ""
-
-
-def test_the_command_line_reports(tmp_path: Path) -> None:
-    assert json_of("language", "generalise", "copy")["rasp_l"] is True
-    for name in ("copy", "reverse", "parity"):
-        assert "expected no symbols" in refused("language", "generalise", name, "--input", "ab")
-    path = tmp_path / "reverse.rasp"
-    path.write_text("aggregate(select(indices, length - 1 - indices, ==), tokens);")
-    done = command_line("language", "generalise", path, "--input", "abc")
-    assert done.returncode == 1
-    problem = "the length of the input, which prefixes do not determine, in length; try indices + 1"
-    assert problem in done.stdout
-    dyck = json_of("language", "generalise", Path(__file__).parents[2] / "examples" / "dyck.crasp")
-    assert dyck["counting"] == "C-RASP"
-    assert "cannot read" in refused("language", "generalise", tmp_path / "nothing.rasp")

@@ -1,8 +1,7 @@
-"""Pictures of compiled transformers: words read off the weights, terminal, page, notebook."""
+"""Compiled transformers in words, read off the weights; their reports, data and notebook tables."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,25 +11,15 @@ import numpy as np
 import pytest
 
 import locum
-from locum.interface.display.network import page as pages
-from locum.interface.display.network.in_words import (
-    EMPTY,
-    IDLE,
-    LIVE,
-    NetworkInWords,
-    combination,
-    expressions,
+from locum.interface.display.network import network_data as module
+from locum.interface.display.network.in_words import NetworkInWords, combination, expressions
+from locum.interface.display.network.network_data import (
+    answer_positions,
+    entry_names,
+    network_data,
+    position_names,
 )
 from locum.interface.display.network.network_report import details, facts
-from locum.interface.display.network.network_text import (
-    answer_places,
-    attention_text,
-    entries,
-    network_text,
-    positions,
-    residual_text,
-)
-from locum.interface.display.network.page import network_page
 from locum.networks.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from locum.networks.transformer.functions import Functions, Instruction
 from locum.simulators import UniversalSimulator
@@ -70,11 +59,6 @@ def simulator() -> CompiledTransformer:
     return compiled
 
 
-def data_of(page: str) -> Any:
-    (result,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    return json.loads(result)
-
-
 # Read off the weights -----------------------------------------------------------------------------
 
 
@@ -92,7 +76,7 @@ def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
     # The head of layer 0 reads it, the feed-forward erases it; the answer is read at the end.
     assert (first.first, first.last, first.until) == (0, 1, 2)
     assert (answer.first, answer.last) == (3, 5)
-    assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
+    assert [first.is_held(time) for time in range(3)] == [True, True, False]
     assert words.erased(2) == [slot]
     assert slot in words.written(3)
     assert slot not in words.written(2)
@@ -117,7 +101,7 @@ def test_states_are_those_of_the_stream(kind: str) -> None:
         words = NetworkInWords(network)
         stream = network.residual(tokens).values[:, int(network.config.sink) :]
         empty = 0
-        for time in range(len(words.moments)):
+        for time in range(2 * words.depth + 1):
             for slot in range(len(words.slots)):
                 if words.held(slot, time) is None:
                     empty += 1
@@ -129,12 +113,9 @@ def test_what_is_idle_is_read_by_nobody(simulator: CompiledTransformer) -> None:
     """Other numbers in an idle slot change nothing that comes out."""
     words = NetworkInWords(simulator)
     last = 2 * words.depth
-    idle = [
-        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == IDLE
-    ]
-    live = [
-        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == LIVE
-    ]
+    held = {s: stay for s in range(len(words.slots)) if (stay := words.held(s, last))}
+    idle = [slot for slot, stay in held.items() if stay.last <= last]
+    live = [slot for slot, stay in held.items() if stay.last > last]
     assert idle
     assert len(live) == 1
     stream = simulator.residual(list(range(12))).values[-1][None].copy()
@@ -223,7 +204,6 @@ def by_hand(*units: tuple[list[float], list[float]], bias: float = 0.0) -> Netwo
 def test_units_are_counted() -> None:
     words = by_hand(([1.0, 0.0], [0.0, 1.0]), ([-1.0, 0.0], [0.0, 1.0]))
     assert words.says(0) == [(1, "s1 = 2 relu units on s0")]
-    assert "2 relu units" in network_text(words.model, "ab")
 
 
 def test_what_is_taken_off_itself_is_erased_and_nothing_else() -> None:
@@ -251,7 +231,7 @@ def test_an_eraser_is_no_reader(kind: str) -> None:
     """A slot that is only erased any more is idle, as it is with exact feed-forwards."""
     words = NetworkInWords(locum.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind))
     first = next(stay for stays in words.slots for stay in stays if stay.label == "not (indices == 0)")
-    assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
+    assert (first.first, first.last, first.until) == (0, 1, 2)
 
 
 # The report -----------------------------------------------------------------------------------------
@@ -294,7 +274,7 @@ def test_a_report_at_length(of_units: CompiledTransformer) -> None:
     gates = of_units.config.report["realised"]
     (products,) = [line for line in lines if line.startswith("  product ×4: ")]
     assert f"{gates[0]['how']}, {gates[0]['units']} units each; error " in products
-    assert data_of(network_page(of_units, []))["report"] == "\n".join(lines)
+    assert network_data(of_units, [])["report"] == "\n".join(lines)
 
 
 def test_thousands_of_units_are_a_few_lines() -> None:
@@ -302,9 +282,6 @@ def test_thousands_of_units_are_a_few_lines() -> None:
         "native", feed_forward="relu", tolerance=1e-3, ranges=(-1, 1)
     )
     assert network.architecture.d_mlp > 2000
-    tokens = [0.5] * 27
-    assert len(network_text(network, tokens).splitlines()) < 100
-    assert len(network_page(network, [tokens])) < 250_000
     assert max(len(f"{name} {value}") for name, value in facts(network)) < 100
 
 
@@ -315,17 +292,6 @@ def test_a_network_of_one_answer_says_so() -> None:
         "F for every input"
     )
     assert "output" not in dict(facts(locum.compile(asked, length=3, vocabulary="ab")))
-
-
-def test_deep_networks_keep_to_the_width() -> None:
-    moved = locum.tokens
-    for step in range(1, 8):  # each waits for the one before
-        moved = locum.aggregate(locum.select(locum.indices, (moved + step) % 5, "=="), locum.tokens, 0)
-    network = locum.compile(moved, length=5, vocabulary=[1, 2, 3], feed_forward="relu")
-    text = network_text(network, [1, 2, 3])
-    assert network.architecture.layers > 6
-    assert max(map(len, text.splitlines())) <= 100
-    assert "\n\n\n" not in text  # layers that do nothing leave no gap
 
 
 @pytest.mark.parametrize("nonsense", [None, 3, "x", [3], {"a": 1}, [{"layer": 1, "beta": "x"}], [[1]]])
@@ -343,8 +309,14 @@ def test_reports_of_anything_are_survived(of_units: CompiledTransformer, nonsens
 
 
 def test_tokens_of_the_simulator_have_the_names_of_entries(simulator: CompiledTransformer) -> None:
-    assert positions(simulator, [0.0] * 12)[:5] == ["X[0,0]", "X[0,1]", "X[1,0]", "X[1,1]", "A[0,0]"]
-    assert answer_places(simulator, 12) == [[0, 1], [2, 3]]
+    assert position_names(simulator, [0.0] * 12)[:5] == [
+        "X[0,0]",
+        "X[0,1]",
+        "X[1,0]",
+        "X[1,1]",
+        "A[0,0]",
+    ]
+    assert answer_positions(simulator, 12) == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -354,71 +326,27 @@ def test_tokens_of_the_simulator_have_the_names_of_entries(simulator: CompiledTr
 def test_reports_that_say_nonsense_are_not_believed(
     simulator: CompiledTransformer, layout: Any
 ) -> None:
-    assert entries(layout, 12) == []
+    assert entry_names(layout, 12) == []
     config = replace(
         simulator.config, report={"layout": layout, "answer": layout, "error_bound": layout}
     )
     other = CompiledTransformer(config, simulator.weights)
-    assert answer_places(other, 12) is None
-    assert positions(other, [1.5] * 12)[0] == "1.5"
-    assert data_of(network_page(other, [[1.5] * 12]))["inputs"][0]["answered"] is None
+    assert answer_positions(other, 12) is None
+    assert position_names(other, [1.5] * 12)[0] == "1.5"
 
 
-# The terminal -------------------------------------------------------------------------------------
+# The data of the playground -------------------------------------------------------------------------
 
 
-def test_the_terminal(
-    model: CompiledTransformer, with_sink: CompiledTransformer, simulator: CompiledTransformer
-) -> None:
-    text = network_text(model, "abcd")
-    assert (
-        text.index("output")
-        < text.index("1 attention")
-        < text.index("0 attention")
-        < text.index("slots")
-    )
-    assert "              a ···█\n              b ··█·\n" in text
-    assert re.search(r"s\d {10}███ ░░░ {5}███ ███  not \(indices == 0\) → reverse\n", text)
-    shifted = network_text(with_sink, "abcd")
-    assert "              sink █····\n                 a █····\n                 b ·█···\n" in shifted
-    assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
-    assert "█···" not in network_text(model)  # without an input there are no patterns
-    assert re.search(r"s\d reverse +3 +2 +1 +0\n", residual_text(model, "abcd"))
-    assert re.search(r"\n +sink +a +b +c +d\n", residual_text(with_sink, "abcd"))
-    assert attention_text(model, "ab").count("head ") == 2
-
-
-def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
-    network = locum.compile(shift, length=40, vocabulary="ab", feed_forward="exact")
-    assert "⊥" in network_text(network, "ab" * 10)
-    assert "⊥" not in network_text(network, "ab" * 20)
-
-
-def test_tokens_without_a_letter() -> None:
-    network = locum.compile(shift, length=3, vocabulary=["", "b", "a long word"], feed_forward="exact")
-    assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
-    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["-", ""]
-
-
-def test_a_program_without_heads() -> None:
-    for program in (locum.tokens, locum.indices + 1, locum.constant(3)):
-        network = locum.compile(program, length=4, vocabulary="ab", feed_forward="exact")
-        assert network_text(network, "ab").startswith("output")
-        assert data_of(network_page(network, ["ab"]))["depth"] == 0
-
-
-# The page -----------------------------------------------------------------------------------------
-
-
-def test_the_numbers_of_the_run_are_in_the_page(
+def test_the_data_contain_the_numbers_of_the_run(
     model: CompiledTransformer, with_sink: CompiledTransformer
 ) -> None:
-    data = data_of(network_page(model, ["abcd", "ba"]))
-    assert [entry["title"] for entry in data["inputs"]] == ["abcd", "ba"]
+    data = network_data(model, ["abcd", "ba"])
+    assert [entry["tokens"] for entry in data["inputs"]] == [list("abcd"), list("ba")]
     first = data["inputs"][0]
     assert first["answer"] == ["d", "c", "b", "a"]
     assert first["positions"] == ["a", "b", "c", "d"]
-    shifted = data_of(network_page(with_sink, ["abcd"]))["inputs"][0]
+    (shifted,) = network_data(with_sink, ["abcd"])["inputs"]
     assert shifted["positions"] == ["sink", "a", "b", "c", "d"]
     assert shifted["answer"] == ["-", "a", "b", "c"]
     _, cache = model.run_with_cache("abcd")
@@ -431,14 +359,7 @@ def test_the_numbers_of_the_run_are_in_the_page(
     np.testing.assert_allclose(stream, model.residual("abcd").values, rtol=1e-5)
     assert data["heads"][1][0]["label"] == "flip"
     assert ["not (indices == 0)", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
-    assert dict(data["codes"]) == {"a": 0, "b": 1, "c": 2, "d": 3}
-    assert "select(indices" in data["program"]
     assert data["heads"][0][0]["weights"].keys() == {"W_Q", "W_K", "W_V", "W_O"}
-
-
-def test_the_page_reaches_for_nothing_outside(model: CompiledTransformer) -> None:
-    page = network_page(model, ["abcd"])
-    assert not re.search(r"https?://|src=|@import|url\(|fetch\(|<link", page)
 
 
 class Elements(HTMLParser):
@@ -449,10 +370,8 @@ class Elements(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.scripts = 0
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.scripts += tag == "script"
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -460,34 +379,27 @@ class Elements(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_no_text_breaks_out(model: CompiledTransformer) -> None:
+def test_a_program_without_heads() -> None:
+    for program in (locum.tokens, locum.indices + 1, locum.constant(3)):
+        network = locum.compile(program, length=4, vocabulary="ab", feed_forward="exact")
+        assert network_data(network, ["ab"])["depth"] == 0
+
+
+def test_large_networks_are_listed_in_part(
+    monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer
+) -> None:
+    monkeypatch.setattr(module, "MAX_HEADS", 2)
+    data = network_data(simulator, [[0.5] * 12])
+    assert [len(heads) for heads in data["heads"]] == [2, 2, 2]
+    assert data["leftOut"] == [3, 3, 2]
+
+
+def test_no_text_breaks_out_of_a_notebook() -> None:
     nasty = "</script><script>alert(1)</script><!--"
     network = locum.compile(
         locum.tokens, length=2, vocabulary=[nasty, "b"], name=nasty, feed_forward="exact"
     )
-    page = network_page(network, [[nasty, "b"]])
-    elements = Elements()
-    elements.feed(page)
-    assert elements.open == []
-    assert elements.scripts == 2
-    assert data_of(page)["inputs"][0]["tokens"][0] == nasty
-    assert data_of(page)["title"] == nasty
-    shown = network._repr_html_()
-    assert "<script" not in shown
-
-
-def test_large_networks_are_drawn_in_part(
-    monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer
-) -> None:
-    network = UniversalSimulator(4, 4, 4).compile(feed_forward="exact")
-    assert len(network_page(network, [[0.1] * 48])) < 250_000
-    monkeypatch.setattr(pages, "MAX_HEADS", 2)
-    monkeypatch.setattr(pages, "NUMBERS", 1000)
-    data = data_of(network_page(simulator, [[0.5] * 12, [0.25] * 12, [1.0] * 12]))
-    assert [len(heads) for heads in data["heads"]] == [2, 2, 2]
-    assert data["leftOut"] == [3, 3, 2]
-    assert len(data["inputs"]) + data["inputsLeftOut"] == 3
-    assert data["inputsLeftOut"] > 0
+    assert "<script" not in network._repr_html_()
 
 
 def test_in_a_notebook(model: CompiledTransformer) -> None:

@@ -33,7 +33,7 @@ def test_results_show_themselves() -> None:
         (model.residual("ab"), "embedding"),
         (U.explain(T, X), "error"),
         (certify(U, T, X), "certified"),
-        (prove("transpose", 2, 2), "locum prove check"),
+        (prove("transpose", 2, 2), "Proven for all real inputs"),
         (Session("ab").execute("x = indices;")[0], "Example: x"),
         (matmul(X2, Y2), "2×2"),
     ]:

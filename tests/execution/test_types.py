@@ -292,13 +292,20 @@ def test_random_programs_have_one_type_and_the_values_of_dense_execution() -> No
     assert seen["0 · ∞"] <= seen["agreed"] / 100
 
 
-def test_what_is_multiplied_by_a_known_0_is_not_computed() -> None:
+def test_what_positions_multiply_by_0_is_not_computed() -> None:
     """As docs/execution.md says, 0 · ∞ is 0 in a plan, and no other executor's 0."""
-    for program in (tokens * tokens * 0, tokens * tokens * indices, constant(1e300) * 1e300 * indices):
+    for program in (tokens * tokens * indices, constant(1e300) * 1e300 * indices):
         assert program([1e200], executor="fast") == [0]
         for executor in ("dense", "heads"):
             assert math.isnan(program([1e200], executor=executor)[0])
-    assert (tokens * tokens * 0)([1e100], executor="dense") == [0]
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+def test_what_a_constant_0_multiplies_is_computed() -> None:
+    for executor in ("dense", "fast", "auto", "heads"):
+        assert math.isnan((tokens * tokens * 0)([1e200], executor=executor)[0])
+        assert (tokens * tokens * 0)([1e100], executor=executor) == [0]
+        assert math.copysign(1, (tokens * 0)([-1.0], executor=executor)[0]) == -1
 
 
 FIRST = family(1)

@@ -48,11 +48,6 @@ def test_a_large_family_shows_its_first_heads() -> None:
     assert f"… and {9 - MAX_MEMBERS} more heads of this family" in picture
 
 
-def test_the_note_of_a_layer_counts_every_omitted_head() -> None:
-    picture = flow_svg(matmul(3, 1, 3).node, [1, 2, 3, 4, 5, 6, 0, 0, 0], most=2)
-    assert f"… and {9 - 2} more heads of this layer" in picture
-
-
 def test_values_are_in_the_picture() -> None:
     picture = flow_svg(reverse.node, "abc", "reverse")
     assert "<title>reverse([" in picture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locum.rasp import Limits, Session
-from tests.cli.commands import Done, command_line
 
 #: Whether this is ``make fuzz``.
 MANY = settings().max_examples > 1_000
@@ -69,46 +66,6 @@ def test_hostile_programs_end_in_an_error(name: str) -> None:
     assert result.kind == "error"
     assert words in (result.message or "")
     assert len(result.printed) < 2_000
-
-
-FACES = [
-    "nested brackets",
-    "a 10 MB line",
-    "a huge loop",
-    "deep recursion",
-    "deep lists",
-    "a huge family",
-]
-
-
-@pytest.mark.parametrize("name", FACES)
-def test_the_faces_survive_them_too(name: str, tmp_path: Path) -> None:
-    source, words = HOSTILE[name]
-    path = tmp_path / "hostile.rasp"
-    path.write_text(source)
-    # One of them in processes of their own; there is less room on the stack of this one.
-    run_by = alone if name == "deep recursion" else command_line
-    done = run_by("run", path)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
-    repl = run_by("repl", typed=source + "\n1;\n")
-    assert repl.returncode == 0
-    assert words in repl.stdout
-    assert "value: out =  1" in repl.stdout
-
-
-def alone(*arguments: object, typed: str | None = None) -> Done:
-    """Run ``locum`` as :func:`command_line` does, in a process of its own."""
-    command = [sys.executable, "-m", "locum", *map(str, arguments)]
-    done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-def test_limits_are_adjustable() -> None:
-    program = "x = 0; for i in range(1000) { x = x + i; } x;"
-    assert Session(limits=Limits(steps=100)).execute(program)[1].kind == "error"
-    assert Session().execute(program)[-1].value == 499_500
 
 
 def test_long_but_honest_programs_run() -> None:

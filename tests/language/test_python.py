@@ -1,4 +1,4 @@
-"""The Python front end: operators, the two spellings of select, calls, reprs, mistakes."""
+"""The Python front end: operators, calls, reprs, mistakes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,6 @@ def test_the_first_lines_of_the_readme() -> None:
     histogram = locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))
     assert histogram("hello") == [1, 1, 2, 2, 1]
     assert locum.rasp.architecture(histogram).layers == 1
-
-
-@pytest.mark.parametrize("predicate", ["==", "!=", "<", "<=", ">", ">="])
-def test_the_two_spellings_of_select(predicate: str) -> None:
-    key, query = locum.key(tokens), locum.query(indices)
-    spelled = {
-        "==": key == query,
-        "!=": key != query,
-        "<": key < query,
-        "<=": key <= query,
-        ">": key > query,
-        ">=": key >= query,
-    }
-    assert spelled[predicate] is locum.select(tokens, indices, predicate)
 
 
 def test_reflected_operators() -> None:
@@ -110,8 +96,6 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: bool(tokens == 1), "has no single truth value"),
     (lambda: 0 < indices < 3, "two comparisons instead of a < b < c"),
     (lambda: tokens and indices, "use & | ~ instead of and or not"),
-    (lambda: locum.key(tokens) == 3, "expected a query to compare with a key"),
-    (lambda: locum.query(tokens) == locum.key(tokens), "expected a key on the left"),
     (
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]
         "expected a size from 1 to 1000000000000000000, an integer, got inf",

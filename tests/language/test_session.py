@@ -183,6 +183,25 @@ def test_drawing_is_handed_on() -> None:
     assert Session().execute("draw(indices);")[-1].category == "draw"
 
 
+@pytest.mark.parametrize(
+    ("loop", "pictures"),
+    [
+        ("for i in [1, 2] { draw(indices + i); x = 1/(i - 2); }", 2),  # x fails when it is built
+        ("for i in [1] { draw(indices); y = 1/indices; }", 1),  # y is undefined on the example
+    ],
+)
+def test_a_loop_that_fails_draws_once_per_round(loop: str, pictures: int) -> None:
+    drawn = []
+
+    def drawer(program: locum.SOp, name: str, tokens: Any) -> Path:
+        drawn.append(program)
+        return Path("picture.svg")
+
+    (result,) = Session(drawer=drawer).execute(loop)
+    assert result.category == "runtime:ZeroDivisionError"
+    assert len(drawn) == pictures
+
+
 def test_drawing_is_paid_for_before_heads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[Any] = []
     monkeypatch.setattr(session_module, "architecture", counted.append)

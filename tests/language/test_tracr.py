@@ -69,10 +69,6 @@ PROGRAMS = {
         lambda x: {5: "five", 7: "seven"}[x],
         both(lambda x, t: t, half, mapped(lambda t: 5 if t == "a" else 7, tokens)),
     ),
-    "an argument on one branch": mapped(
-        lambda x: {5: "five", 7: "seven", 9: "nine"}[x],
-        both(lambda x, t: t if x > 0.5 else 9, half, mapped(lambda t: 5 if t == "a" else 7, tokens)),
-    ),
     "a text of digits": mapped(lambda x: f"{x:.2f}", both(lambda x, i: x * i, share, indices)),
     "a lambda as a table": by_length,
     "seen before": mapped(lambda n: n > 0, rasp.SelectorWidth(selector=earlier)),
@@ -128,6 +124,33 @@ def test_a_program_gives_what_tracr_gives(name: str) -> None:
 def test_a_function_that_inspects_a_mean_is_refused(function: Any) -> None:
     with pytest.raises(GraphError, match="a function of means"):
         locum.rasp.from_tracr(mapped(function, half), vocabulary="ab", length=3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 1 if x > 0.5 else 0,
+        lambda x: not x,
+        lambda x: 2 if x > 0.5 else -1 if x < 0.25 else x,
+    ],
+)
+def test_branches_on_means_of_fractions_are_refused_with_a_suggestion_that_works(function: Any) -> None:
+    with pytest.raises(GraphError, match=r"locum\.where\(…\) on the result"):
+        locum.rasp.from_tracr(mapped(function, half), vocabulary="ab", length=3)
+    ours = locum.where(locum.rasp.from_tracr(half, vocabulary="ab", length=3) > 0.3, 1, 0)
+    assert ours("aba") == mapped(lambda x: 1 if x > 0.3 else 0, half)(list("aba"))
+
+
+@pytest.mark.parametrize(
+    ("function", "other"),
+    [
+        (lambda x, t: t[0], pairs),  # a text represents each pair
+        (lambda x, n: x + n, aggregate(select(indices, opposite, C.LT), indices)),  # some are None
+    ],
+)
+def test_functions_of_means_are_not_called_on_representations(function: Any, other: Any) -> None:
+    with pytest.raises(GraphError, match="a function of means"):
+        locum.rasp.from_tracr(both(function, half, other), vocabulary="ab", length=3)
 
 
 def test_what_cannot_be_taken_over_is_refused() -> None:

@@ -35,17 +35,17 @@ def test_commands_in_a_loaded_file_use_its_own_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "values"),
     [
-        # The round that fails changes nothing; what was set before it stays.
-        ("x = indices; for i in [1, 2] { x = x + 1/indices; } x;", [[0, 1, 2, 3, 4]]),
-        ("x = 5; for i in [1, 2] { x = x + i; y = 1/indices; } x;", [6]),
-        ("x = 5; for i in [1, 2] { x = x + i; y = 1/indices; } y;", ["undefined-variable"]),
+        # A statement that fails when it is built ends the loop; what was set before it stays.
         ("x = 1; for i in [1, 0, 2] { x = x + 1/i; } x; i;", [2.0, 0]),
         ("x = 1; for i in [3, 4] { x = x + i; for j in [0] { y = i/j; } } x; i; j;", [4, 3, 0]),
+        # A loop assigns nothing if a value that it assigns is undefined on the example.
+        ("x = indices; for i in [1, 2] { x = x + 1/indices; } x;", [[0, 1, 2, 3, 4]]),
+        ("x = 5; for i in [1, 2] { x = x + i; y = 1/indices; } x; y;", [5, "undefined-variable"]),
         # A loop that works does its work once.
         ("x = 0; for i in [1, 2] { x = x + i; } x;", [3]),
     ],
 )
-def test_a_loop_that_fails_keeps_the_last_good_round(source: str, values: list[Any]) -> None:
+def test_what_a_loop_that_fails_assigns(source: str, values: list[Any]) -> None:
     assert shown(source)[-len(values) :] == values
 
 

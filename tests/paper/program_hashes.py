@@ -1,37 +1,32 @@
-"""Hash the programs of the paper's items and of its claims.
+"""Hash the programs of the paper's lemmas, and of the claims of its statements.
 
 ``python -m tests.paper.program_hashes`` writes program_hashes.txt again, after a deliberate change.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from pathlib import Path
 
 from locum.graph.serialize import stable_hash
-from locum.paper.as_printed import stated
-from locum.paper.items import ITEMS
+from locum.paper.proven_claims import state_claim
+from locum.paper.statements import STATEMENTS
+from tests.constructions.catalogue import programs
 
 FILE = Path(__file__).with_name("program_hashes.txt")
 
 
 def compute_hashes() -> list[str]:
-    """Return a line for each item and form, claim and recipe; one hash covers all shapes."""
-    hashes: dict[str, list[str]] = defaultdict(list)
-    for item in ITEMS.values():
-        if item.key == "lipschitz":  # its constants are values of sin, which differ between machines
-            continue
-        for form, sop in item.programs().items():
-            hashes[f"item {item.key}: {form}"].append(stable_hash(sop.node))
-        for instance in item.proofs:
-            claim = stated(instance)
-            recipe = f" ({claim.recipe})" if claim.recipe else ""
-            hashes[f"claim {claim.name}{recipe}"].append(claim.hash)
-    return [
-        f"{name} × {len(every)}: {hashlib.sha256(' '.join(every).encode()).hexdigest()[:16]}"
-        for name, every in hashes.items()
-    ]
+    """Return a line for each program of a lemma, and for each claim."""
+    hashes = {
+        f"{key}: {recipe}": stable_hash(sop.node)
+        for (key, recipe), sop in programs().items()
+        if key != "lipschitz"  # its constants are values of sin, which differ between machines
+    }
+    for statement in STATEMENTS.values():
+        for instance in statement.claims:
+            claim = state_claim(instance)
+            hashes[f"claim {claim.title}"] = stable_hash(claim.program)
+    return [f"{name}: {digest[:16]}" for name, digest in hashes.items()]
 
 
 if __name__ == "__main__":

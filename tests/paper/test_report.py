@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from locum.interface.display.charts import line_chart
-from locum.interface.display.report_page import FILTERS, compare_page, report_markdown, report_page
-from locum.paper import compare
+from locum.interface.display.report_page import FILTERS, report_markdown, report_page
 from locum.paper.errata import ERRATA
 from locum.paper.evidence import STATUSES
 from locum.paper.paper_report import Report, reproduce
 from locum.paper.statements import STATEMENTS
-from tests.paper.proven import prove_all
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("locum.paper.paper_report.prove_all", prove_all)
-        return reproduce()
+    return reproduce()
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +31,24 @@ def test_everything_holds_as_stated(report: Report) -> None:
     assert report.holds
     statuses = {row.key: row.status for row in report.rows}
     assert "fails" not in statuses.values()
-    assert statuses["Th:1"] == statuses["algo:trans"] == statuses["fig:completeinverse"] == "right"
+    assert (
+        statuses["lem:MaxMin"] == statuses["algo:trans"] == statuses["fig:completeinverse"] == "right"
+    )
     assert statuses["lst:MaxMin"] == statuses["algo:matmul"] == "wrong"
 
 
-def test_every_erratum_is_shown_by_a_run(report: Report) -> None:
+def test_the_page_of_verdicts_lists_the_verdicts_of_the_report(report: Report) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    assert page.splitlines()[page.splitlines().index("|---|---|---|---|") + 1 :] == [
+        f"| `{row.key}` | {row.title} | {row.verdict} | {', '.join(row.errata)} |"
+        for row in report.rows
+    ]
+
+
+def test_every_erratum_but_the_remark_lowers_a_verdict(report: Report) -> None:
     assert report.unshown == ()
-    assert {number for row in report.rows for number in row.errata} == set(ERRATA)
+    assert {number for row in report.rows for number in row.errata} == {*ERRATA} - {"E25"}
+    assert sum(report.errata.values()) == len(ERRATA) - 1
 
 
 def test_an_erratum_that_no_run_shows_is_a_problem(report: Report) -> None:
@@ -54,7 +60,7 @@ def test_an_erratum_that_no_run_shows_is_a_problem(report: Report) -> None:
 
 def test_every_verdict_shows_what_was_run(report: Report) -> None:
     for row in report.rows:
-        assert bool(row.evidence) == (row.status != "nothing"), row.key
+        assert bool(row.evidence or row.unchecked) == (row.status != "nothing"), row.key
     theorem = next(row for row in report.rows if row.key == "Th:1")
     assert "Universal.U_simulates" in theorem.theorems
     assert any(each.what.startswith("for all inputs: attention") for each in theorem.evidence)
@@ -63,9 +69,6 @@ def test_every_verdict_shows_what_was_run(report: Report) -> None:
 def test_the_page_is_one_file_without_addresses_or_scripts(report: Report, page: str) -> None:
     assert "http" not in page.replace("http-equiv", "")
     assert "<script" not in page
-    assert len(report.curves) == 4
-    assert page.count("<svg") == 4 + 2  # and Figures 1 and 3
-    assert page.count(".redrawn svg { min-width:") == 2
     assert " style=" not in page  # the policy of the page forbids style attributes
     assert "3.376358e-06" in page
     assert "3.040329e-07" in page
@@ -97,45 +100,7 @@ def test_quotes_are_set_with_scripts_and_escaped(page: str) -> None:
     assert "R″_{(l−1)k + (l′−1) + 1}" in page  # the transcription
 
 
-def test_names_of_lines_that_coincide_are_not_cut_off() -> None:
-    for last in (0, 12):  # at the bottom and at the top of the chart
-        lines = {name: [12, last] for name in ("paper", "fetch", "tiled")}
-        chart = line_chart("tokens", [1, 2], lines, values="tokens")
-        heights = [float(y) for y in re.findall(r'y="([-\d.]+)" fill="#\w+">', chart)]
-        assert len(heights) == 3
-        assert all(abs(one - other) >= 14 for one, other in pairwise(heights))
-        assert min(heights) >= 12
-        assert max(heights) <= 290
-
-
 def test_the_markdown_has_every_statement(report: Report) -> None:
     text = report_markdown(report)
     assert all(f'<a id="{key}"></a>' in text for key in STATEMENTS)
     assert "| ✗ | Algorithm 2 as printed, r, c = 1 … 6 | right at 6 of 36 shapes" in text
-
-
-def test_the_comparison_has_claimed_and_measured_columns(report: Report) -> None:
-    rows = report.comparison
-    assert len([row for row in rows if row.status == "measured"]) == compare.MEASURED
-    assert all(row.claimed and row.enters_as and row.weights_depend_on for row in rows)
-    exact = {
-        row.order: row
-        for row in rows
-        if (row.operation, row.system) == ("transposition", "ours, paper")
-    }
-    assert {row.error for row in exact.values()} == {0.0}
-    assert (exact["8 × 8"].layers, exact["8 × 8"].heads) == (1, 1)
-    for row in rows:
-        if row.system.startswith(compare.RECONSTRUCTED):
-            assert 0 < row.error < 2e-3
-    sentences = compare.winners(list(rows))
-    assert (
-        len(sentences)
-        == len({(row.operation, row.order) for row in rows if row.status == "measured"}) - 1
-    )
-    assert re.search(r"inversion of 3 × 3: .* 1216 layers", " ".join(sentences))
-    # What is compared is told: instructions with units, ours with reconstructions.
-    (inversion,) = (sentence for sentence in sentences if sentence.startswith("inversion of 3 × 3"))
-    assert "(ours, cofactor: hard attention, exact feed-forwards (instructions))" in inversion
-    assert f"{compare.RECONSTRUCTED}, Newton by FLEQ: softmax attention, relu units" in inversion
-    assert "<table>" in compare_page(rows)

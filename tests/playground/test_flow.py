@@ -92,14 +92,13 @@ def test_every_head_of_a_network_is_there_for_heads_of_the_program() -> None:
 
 def test_the_figure_has_a_box_for_each_head_and_one_that_is_dashed() -> None:
     found = network("n = length;\nb = aggregate(select(indices, n - 1, <=), indices);")
-    for kind in ("wide", "narrow"):
-        picture = ElementTree.fromstring(found["flow"][kind])
-        names = [name for part in picture.iter() if (name := part.get("data-part"))]
-        assert sorted(names) == sorted(found["flow"]["parts"])
-        assert {"blocks.0.attn.head.0", "gone.2", "output"} <= set(names)
-        assert not picture.findall(".//{http://www.w3.org/2000/svg}style")
-        dashed = [part for part in picture.iter() if part.get("class") == "box dashed"]
-        assert len(dashed) == 1
+    picture = ElementTree.fromstring(found["flow"]["svg"])
+    names = [name for part in picture.iter() if (name := part.get("data-part"))]
+    assert sorted(names) == sorted(found["flow"]["parts"])
+    assert {"blocks.0.attn.head.0", "gone.2", "output"} <= set(names)
+    assert not picture.findall(".//{http://www.w3.org/2000/svg}style")
+    dashed = [part for part in picture.iter() if part.get("class") == "box dashed"]
+    assert len(dashed) == 1
     assert found["flow"]["parts"]["gone.2"] == [1]
 
 

@@ -17,18 +17,27 @@ import sys
 import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from locum.errors import InputError
 from locum.interface.playground import answer
-from locum.interface.playground.answer import answer_text
 from locum.interface.playground.share import POLICY, page_files
 from locum.interface.playground.static_site import HOST, INTEGRITY, OFFICIAL, export
 from tests.cli.commands import command_line
 from tests.playground.test_browser import CHROMIUM, FLAGS, PATIENCE, REVERSE
 
 PYODIDE = os.environ.get("LOCUM_PYODIDE")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A host of static files."""
+
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
+
+    def log_message(self, *parts: object) -> None:
+        pass
 
 
 def pyodide(folder: Path, python: str = "3.14.2") -> Path:
@@ -55,11 +64,9 @@ def own_policy() -> dict[str, str]:
 
 def test_a_site_with_pyodide_needs_no_other_host(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    wheel = tmp_path / "python_flint-0.9.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl"
-    wheel.write_bytes(b"flint")
-    report = export(site, pyodide(tmp_path / "pyodide"), wheel)
+    report = export(site, pyodide(tmp_path / "pyodide"))
     names = {path.name for path in site.iterdir()}
-    assert {*page_files(), *INTEGRITY, "worker.js", "local.js", "numpy.whl", wheel.name} <= names
+    assert {*page_files(), *INTEGRITY, "worker.js", "local.js", "numpy.whl"} <= names
     assert report["files"] == len(names)
     more = {"script-src": "'self' 'wasm-unsafe-eval'", "worker-src": "blob:"}
     assert policy(site) == own_policy() | more
@@ -100,10 +107,10 @@ def test_the_archive_answers_without_flint(tmp_path: Path) -> None:
         "import locum; print(locum.__file__)\n"
         "for line in sys.stdin: print(answer_text(line))"
     )
-    requests = [
+    requests: list[dict[str, Any]] = [
         {"action": "run", "source": REVERSE, "input": "abc"},
         {"action": "compile", "source": REVERSE, "input": "abc"},
-        {"action": "classify", "regex": "(ab)*"},
+        {"action": "explain", "X": [[1]], "A": [[1]], "V": [[1]]},
     ]
     text = "\n".join(map(json.dumps, requests))
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "packages")}
@@ -111,23 +118,17 @@ def test_the_archive_answers_without_flint(tmp_path: Path) -> None:
     result = subprocess.run(
         command, input=text, env=environment, capture_output=True, text=True, check=True
     )
-    where, run, compiled, classified = result.stdout.splitlines()
+    where, *replies = result.stdout.splitlines()
     assert Path(where).is_relative_to(tmp_path)
-    assert json.loads(run) == json.loads(json.dumps(answer(requests[0])))
-    assert json.loads(compiled)["ok"]
-    assert classified == "None"  # the worker loads python-flint then
-    with_flint = answer_text(json.dumps(requests[2]))
-    assert with_flint is not None
-    assert json.loads(with_flint)["ok"]
+    for request, reply in zip(requests, replies, strict=True):
+        assert json.loads(reply)["ok"]
+        assert json.loads(reply) == json.loads(json.dumps(answer(request)))
 
 
 def test_what_is_not_a_distribution_is_rejected(tmp_path: Path) -> None:
     good, site = pyodide(tmp_path / "pyodide"), tmp_path / "site"
     with pytest.raises(InputError, match=r"expected Pyodide with Python 3\.11"):
         export(site, pyodide(tmp_path / "old", "3.10.2"))
-    flint = tmp_path / "python_flint-0.9.0-cp313-cp313-pyemscripten_2026_0_wasm32.whl"
-    with pytest.raises(InputError, match=r"Python 3\.14; try the file"):
-        export(site, good, flint)
     (good / "numpy.whl").write_bytes(b"other")
     with pytest.raises(InputError, match="expected the SHA-256"):
         export(site, good)
@@ -152,45 +153,25 @@ def test_no_other_folder_is_replaced(tmp_path: Path) -> None:
     assert "expected --export" in error
 
 
-#: A worker without Python. A proof requires a download, and a classification has no answer.
+#: A worker without Python, which does not answer requests for the layers and heads of a program.
 _WORKER = """
-let base;
-self.onmessage = async ({ data }) => {
-  if (typeof data !== "string") { base = data.base; self.postMessage({ ready: true }); return; }
-  const { action } = JSON.parse(data);
-  if (action === "classify") return;
-  if (action === "prove") {
-    self.postMessage({ loading: true });
-    await (await fetch(base + "wheel")).text();
-    self.postMessage({ loading: false });
-  }
-  const reply = action === "prove" ? { ok: true, text: "answered" } : { ok: false, error: "none" };
-  self.postMessage({ reply: JSON.stringify(reply) });
+self.onmessage = ({ data }) => {
+  if (typeof data !== "string") { self.postMessage({ ready: true }); return; }
+  if (JSON.parse(data).action === "analyse") return;
+  self.postMessage({ reply: JSON.stringify({ ok: false, error: "none" }) });
 };
 """
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-def test_the_time_limit_does_not_include_downloads(tmp_path: Path) -> None:
-    from playwright.sync_api import expect, sync_playwright
+def test_a_request_has_a_time_limit(tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
 
     export(tmp_path / "site")
     (tmp_path / "site" / "worker.js").write_text(_WORKER)
-    (tmp_path / "site" / "wheel").write_text("wheel")
-    begun, goes_on = threading.Event(), threading.Event()
-
-    class Slow(http.server.SimpleHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path == "/wheel":
-                begun.set()
-                goes_on.wait()
-            super().do_GET()
-
-        def log_message(self, *parts: object) -> None:
-            pass
-
-    handler = functools.partial(Slow, directory=tmp_path / "site")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=tmp_path / "site")
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -198,18 +179,9 @@ def test_the_time_limit_does_not_include_downloads(tmp_path: Path) -> None:
         page.set_default_timeout(PATIENCE)
         page.clock.install()
         page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.locator("#heads .head").first.wait_for()
         page.click("#tab-counts")
-        expect(page.locator("#sizes")).to_have_text("none", timeout=PATIENCE)
-        page.click("#prove")
-        while not begun.is_set():
-            page.wait_for_timeout(20)
-        page.clock.fast_forward(60_000)
-        goes_on.set()
-        expect(page.locator("#proof")).to_have_text("answered", timeout=PATIENCE)
-        page.click("#classify")
-        while page.evaluate("Object.keys(Locum.pending).length") == 0:
-            page.wait_for_timeout(20)
-        limit = page.locator("#language", has_text="this takes longer than the limit of 10 seconds")
+        limit = page.locator("#counts", has_text="this takes longer than the limit of 10 seconds")
         while not limit.count():
             page.clock.fast_forward(11_000)
             page.wait_for_timeout(20)
@@ -226,11 +198,6 @@ def test_the_site_works_under_a_path(tmp_path: Path) -> None:
     site.parent.mkdir()
     export(site, Path(str(PYODIDE)))
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *parts: object) -> None:
-            pass
-
-    Quiet.extensions_map = {**Quiet.extensions_map, ".mjs": "text/javascript"}
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=tmp_path)
     )

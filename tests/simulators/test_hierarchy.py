@@ -50,6 +50,41 @@ def test_embedding_is_exact(small: tuple[int, int, int], large: tuple[int, int, 
         assert (distance(literal, T(X)) <= 1e-13) == (m == large[0])
 
 
+@pytest.mark.parametrize("columns", [2, 3])
+def test_two_more_columns_need_no_other_program(columns: int) -> None:
+    """Copies of a row, with minus the logarithm of their number among the scores, weigh as one row."""
+    for m, n in ((1, 2), (2, 3), (2, 5), (3, 4), (3, 6), (4, 7)):
+        chance, U = Chance(10 * m + n), UniversalSimulator(n, 2 + columns, 3)
+        A, V, X = chance(2, 2), chance(2, 3), chance(m, 2)
+        weights = np.exp(X @ A @ X.T)
+        expected = weights / weights.sum(1, keepdims=True) @ X @ V
+        assert distance(U.embed(Attention(A, V), X), expected) <= 1e-14
+        assert "masked" not in vars(U)
+
+
+def test_heads_and_a_residual_sum_with_two_more_columns() -> None:
+    chance = Chance(5)
+    T = Encoder(chance.heads(2, 2, 2, biases=False), chance(2, 4), chance(4, 2))
+    U = UniversalSimulator(Order.of(5, 4, 3, heads=3, feed_forward=(5, 3), projection=4))
+    X = chance(3, 2)
+    assert distance(U.embed(T, X), T(X)) <= 1e-12
+    assert "masked" not in vars(U)
+
+
+def test_other_scores_and_fewer_columns_need_the_mask() -> None:
+    chance = Chance(6)
+    for U, T in (
+        (UniversalSimulator(3, 3, 2), chance.attention(2, 2)),
+        (
+            UniversalSimulator(Order.of(3, 4, 2, pooling="average")),
+            chance.attention(2, 2, pooling="average"),
+        ),
+    ):
+        X = chance(2, 2)
+        assert distance(U.embed(T, X), T(X)) <= 1e-13
+        assert "masked" in vars(U)
+
+
 def test_the_formula_of_the_padding_does_not_cancel() -> None:
     T, X = Attention([[-50.0]], [[1.0]]), [[1.0]]
     assert distance(padding_formula(T, X, 1), T(X)) <= 1e-15

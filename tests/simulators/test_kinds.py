@@ -11,7 +11,6 @@ import pytest
 from locum.constructions import Matrix
 from locum.errors import GraphError, InputError, LocumError
 from locum.execution.arrays import Array
-from locum.interface.cli import archives
 from locum.paper.figure2 import figure2
 from locum.rasp.python import constant
 from locum.simulators import (
@@ -288,7 +287,5 @@ def test_a_new_kind_is_a_row_and_a_formula(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(T, MeanAttention)
     for executor in ("dense", "auto"):
         assert distance(UniversalSimulator(order)(T, X, executor=executor), T(X)) <= 1e-13
-    saved = {**archives.arrays_of(T), "X": X}
-    assert np.array_equal(archives.module_of(archives.known_arrays(saved, "file"))(X), T(X))
     with pytest.raises(GraphError, match="width: expected none, as kind mean has no such size"):
         Order.of(4, 3, 2, kind="mean", width=2)

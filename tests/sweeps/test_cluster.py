@@ -90,4 +90,4 @@ def test_an_address_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for address in ("host", "tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(InputError, match="expected an address such as"):
             run([Case("trial", {"seed": 0})], tmp_path / "r.jsonl", scheduler=address)
-    assert list(tmp_path.iterdir()) == []
+    assert list(read(tmp_path / "r.jsonl")) == []

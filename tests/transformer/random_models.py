@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from locum.networks.transformer import (
     Weights,
 )
 from locum.networks.transformer.functions import Functions, Instruction
-from locum.networks.transformer.weights import NormWeights
 
 #: Operations that have a value for all numbers that are not large.
 TOTAL = tuple(
@@ -69,7 +67,6 @@ def random_model(
     sink: bool | None = None,
     dtype: str | None = None,
     scale: float = 0.5,
-    norms: bool = False,
 ) -> CompiledTransformer:
     """A transformer of random sizes; what is not asked for is drawn, absent halves included."""
     chance = np.random.default_rng(seed)
@@ -117,15 +114,6 @@ def random_model(
 
     depth = int(chance.integers(0, 4)) if layers is None else layers
     blocks = tuple(LayerWeights(attention(), feed()) for _ in range(depth))
-    if norms:
-        blocks = tuple(
-            replace(
-                block,
-                norm1=_random_norm(seed + place, d, dtype) if block.attention else None,
-                norm2=_random_norm(seed - place, d, dtype) if block.feed_forward else None,
-            )
-            for place, block in enumerate(blocks)
-        )
     vocabulary = None if numeric else ("a", "b", "ü", "d")[: int(chance.integers(1, 5))]
     outputs = None if coin() else (True, 2, 0.5, "no")[: int(chance.integers(1, 5))]
     program = build("tanh", build("indices"))  # its answers are floats, as these are
@@ -154,15 +142,8 @@ def random_model(
         blocks,
         normal(d, 1 if outputs is None else len(outputs)),
         normal(1 if outputs is None else len(outputs)),
-        _random_norm(seed, d, dtype) if norms else None,
     )
     return CompiledTransformer(config, weights)
-
-
-def _random_norm(seed: int, size: int, dtype: str) -> NormWeights:
-    chance = np.random.default_rng([seed + 100, 1])
-    w, b = 1 + 0.2 * chance.normal(size=size), 0.3 * chance.normal(size=size)
-    return NormWeights(w.astype(dtype), b.astype(dtype), 1e-5)
 
 
 def random_inputs(model: CompiledTransformer, seed: int, batch: int = 3) -> list[list[Any]]:

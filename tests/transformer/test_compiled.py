@@ -256,12 +256,6 @@ def test_the_bound_of_a_report(said: dict[str, float], bound: float) -> None:
     assert CompiledTransformer(replace(model.config, report=said), model.weights).error_bound == bound
 
 
-def test_a_bound_that_is_no_number_is_none() -> None:
-    model = previous()
-    result = CompiledTransformer(replace(model.config, report={"error_bound": "small"}), model.weights)
-    assert result.error_bound == math.inf
-
-
 def test_answers_have_the_type_of_the_program() -> None:
     """Integers come back as integers even where they are too many for a logit each."""
     place = locum.compile(locum.indices, length=1100, vocabulary="a")

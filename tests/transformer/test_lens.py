@@ -182,7 +182,7 @@ def test_the_state_dict_is_the_state_of_the_export(seed: int) -> None:
 @pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(8))
-def test_norms_split_inputs_and_results_of_heads_in_transformer_lens(seed: int) -> None:
+def test_split_inputs_and_results_of_heads_in_transformer_lens(seed: int) -> None:
     """Logits, and gradients at the inputs and outputs of heads, are those of ``to_torch``."""
     model = random_model(
         seed,
@@ -191,7 +191,6 @@ def test_norms_split_inputs_and_results_of_heads_in_transformer_lens(seed: int) 
         layers=2,
         numeric=False,
         dtype="float64",
-        norms=seed < 6,
     )
     inputs = random_inputs(model, seed)
     sink = int(model.config.sink)
@@ -229,7 +228,7 @@ def test_norms_split_inputs_and_results_of_heads_in_transformer_lens(seed: int) 
     assert ours.keys() == theirs.keys()
     assert len(ours) >= 2
     for name, gradient in ours.items():
-        # TransformerLens pads heads, and has a slot of ones in networks without norms.
+        # TransformerLens pads heads, and has a slot of ones.
         own = theirs[name][tuple(map(slice, gradient.shape))]
         np.testing.assert_allclose(own, gradient, atol=1e-10, err_msg=f"{name}, sink {sink}")
 

@@ -1,9 +1,9 @@
-"""A forger: certificates and refutations that were not written by the prover.
+"""A forger: proofs and counterexamples that were not found by the prover.
 
-The forger draws a program, a formula, conditions and trees of cases at random. It writes them to a file
-with a valid digest. Most programs compute a simple formula and contain *noise* that the result does not
-depend on: ``0·p``, ``p == p``, ``if_else(false, p, q)``, an aggregation over no key. Many of these have
-no value at some inputs. The claim is then false, because every operation must have a value.
+The forger draws a program, a formula, conditions and trees of cases at random. Most programs compute a
+simple formula and contain *noise* that the result does not depend on: ``0·p``, ``p == p``,
+``if_else(false, p, q)``, an aggregation over no key. Many of these have no value at some inputs. The
+claim is then false, because every operation must have a value.
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from locum.errors import LocumError
 from locum.graph import Node, build, sum_over
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.operations import constant
-from locum.proofs.checker.check import (
-    CERTIFICATE,
-    REFUTATION,
-    RejectedError,
-    check,
-    check_refutation,
-)
+from locum.proofs.checker.check import check, check_refutation
+from locum.proofs.checker.proof_tree import Branch, Question, Tree
 from locum.proofs.claims.claim import Claim
-from locum.proofs.claims.formula import Formula, to_json
+from locum.proofs.claims.formula import Formula
 from tests.verification.strict import FAILS, HOLDS, OUTSIDE, UNDECIDED, judge
 
 T = TypeVar("T")
@@ -33,68 +29,74 @@ TOKENS, INDICES = build("tokens", cast="asis"), build("indices")
 #: Selects no key.
 _NONE = build("select", INDICES, constant(-1), predicate="==")
 _UNARY = ("negate", "absolute", "exp", "floor", "round", "not", "sin", "cos", "tanh", "erf")
-#: A leaf without hints.
-SHOWN: dict[str, Any] = {"shown": []}
+#: A leaf at which the entries are compared.
+SHOWN = Branch()
 #: Constants of programs and of polynomials; points are drawn near them.
 SMALL = (-1, 0, 0, 1, 1, 2)
 _SPECIAL = [Fraction(n) for n in (0, 1, -1, 2, -2, 3)] + [Fraction(1, 2), Fraction(-3, 2)]
 
 
-def forge(claim: Claim, trees: Sequence[Any] = (), questions: Sequence[Formula] = ()) -> dict[str, Any]:
-    """Return a certificate with these trees; without trees, one leaf shows every entry."""
-    entries = list(range(sum(map(len, claim.places))))
-    trees = list(trees) or [{"entries": entries, "cases": SHOWN}]
-    content = {"format": CERTIFICATE, "claim": claim.label, **claim.content}
-    return content | {"questions": to_json(*questions), "trees": trees}
+class Forged(NamedTuple):
+    """What the checker is given: a claim, trees of cases, and the formulas of their questions."""
+
+    claim: Claim
+    trees: Sequence[Tree]
+    questions: dict[str, Formula]
 
 
-def forge_refutation(content: dict[str, Any], point: Sequence[Fraction]) -> dict[str, Any]:
-    """Return a refutation of the claim of a certificate."""
-    kept = {name: part for name, part in content.items() if name not in ("questions", "trees")}
-    return kept | {"format": REFUTATION, "entries": [str(x) for x in point]}
+def forge(claim: Claim, trees: Sequence[Tree] = (), questions: Sequence[Formula] = ()) -> Forged:
+    """Return a proof with these trees; without trees, one leaf shows every entry."""
+    entries = frozenset(range(sum(map(len, claim.places))))
+    named = {str(number): formula for number, formula in enumerate(questions)}
+    return Forged(claim, trees or [Tree(SHOWN, entries)], named)
 
 
-def draw_points(draw: random.Random, content: dict[str, Any], count: int) -> list[list[Fraction]]:
-    """Draw points for the inputs of a file: small numbers, often equal, and some others."""
-    entries = sum(rows * columns for _, rows, columns in content["inputs"])
-    integer = content["domain"] == "integer"
-    special = _SPECIAL[:6] if integer else _SPECIAL
+def split(relation: str, of: int, *answers: Branch) -> Branch:
+    """Return a branch with a question about the sign of a polynomial."""
+    return Branch(Question(str(of), relation), answers)
+
+
+def draw_points(draw: random.Random, claim: Claim, count: int) -> list[list[Fraction]]:
+    """Draw points for the inputs of a claim: small numbers, often equal, and some others."""
+    entries = len(claim.entries)
+    special = _SPECIAL[:6] if claim.integer else _SPECIAL
 
     def draw_number() -> Fraction:
         if draw.random() < 0.9:
             return draw.choice(special)
-        return Fraction(draw.randint(-9, 9), 1 if integer else draw.randint(1, 5))
+        return Fraction(draw.randint(-9, 9), 1 if claim.integer else draw.randint(1, 5))
 
     points = [[x] * entries for x in special[:4]]
     return points + [[draw_number() for _ in range(entries)] for _ in range(count - len(points))]
 
 
-def examine(content: dict[str, Any], draw: random.Random) -> str:
-    """Check a certificate and refutations of its claim; what is accepted must be true."""
-    points = draw_points(draw, content, 30)
-    accepted = _is_accepted(check, content)
+def examine(forged: Forged, draw: random.Random) -> str:
+    """Check a proof and counterexamples of its claim; what is accepted must be true."""
+    claim = forged.claim
+    points = draw_points(draw, claim, 30)
+    accepted = _is_accepted(check, *forged)
     if accepted:
         for point in points:
-            assert judge(content, point) in (HOLDS, OUTSIDE, UNDECIDED), (point, content)
+            assert judge(claim, point) in (HOLDS, OUTSIDE, UNDECIDED), (point, forged)
     refuted = False
     for point in draw.sample(points, 3 if accepted else 1):
-        if _is_accepted(check_refutation, forge_refutation(content, point)):
+        if _is_accepted(check_refutation, claim, point):
             refuted = True
-            assert judge(content, point) in (FAILS, UNDECIDED), (point, content)
-    assert not (accepted and refuted), content
-    return "certificate accepted" if accepted else "refutation accepted" if refuted else "rejected"
+            assert judge(claim, point) in (FAILS, UNDECIDED), (point, forged)
+    assert not (accepted and refuted), forged
+    return "proof accepted" if accepted else "counterexample accepted" if refuted else "rejected"
 
 
-def _is_accepted(checker: Callable[[Any], object], content: dict[str, Any]) -> bool:
+def _is_accepted(checker: Callable[..., object], *parts: Any) -> bool:
     try:
-        checker(content)
-    except RejectedError:
+        checker(*parts)
+    except LocumError:
         return False
     return True
 
 
 class Forger:
-    """Random programs with noise, and random files about them."""
+    """Random programs with noise, and random proofs about them."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
@@ -104,8 +106,8 @@ class Forger:
         self.threshold = draw.choice(SMALL)
         self.input = Formula.input("X", 1, self.size)
 
-    def certificate(self) -> dict[str, Any]:
-        """Draw a certificate."""
+    def proof(self) -> Forged:
+        """Draw a claim and a proof of it."""
         draw, claim = self.draw, self.claim()
         questions = [self.question() for _ in range(draw.randint(1, 3))]
         return forge(claim, self.trees(len(questions)), questions)
@@ -406,26 +408,27 @@ class Forger:
             formula = formula + draw.choice((-2, -1, 1))
         return formula - y / 2 if draw.random() < 0.3 else formula
 
-    def trees(self, polynomials: int) -> list[Any]:
+    def trees(self, polynomials: int) -> list[Tree]:
         """Draw trees that show all entries."""
         draw, entries = self.draw, list(range(self.size))
         parts = [entries] if draw.random() < 0.7 else [[entry] for entry in entries]
         if draw.random() < 0.2:
             parts.append(draw.sample(entries, draw.randint(0, self.size)))
         depth = draw.choice((0, 0, 1, 2, 3))
-        return [{"entries": part, "cases": self.tree(depth, polynomials)} for part in parts]
+        return [Tree(self.tree(depth, polynomials), frozenset(part)) for part in parts]
 
-    def tree(self, depth: int, polynomials: int) -> Any:
+    def tree(self, depth: int, polynomials: int) -> Branch:
         """Draw a tree of cases of at most this depth."""
         draw = self.draw
         if depth == 0 or draw.random() < 0.15:
             if depth == 0 and draw.random() < 0.02:
-                return {"impossible": [[draw.randrange(polynomials), draw.choice((1, -1))]]}
-            return draw.choice((SHOWN, SHOWN, {"shown": [[[[0, 1]], 2], [[], 1]]}))
+                name = str(draw.randrange(polynomials))
+                return Branch(contradiction=((name, draw.choice((1, -1))),))
+            return SHOWN
         if self.integer and draw.random() < 0.5:
             modulus = draw.choice((1, 2, 2, 3))
-            answers = [self.tree(depth - 1, polynomials) for _ in range(modulus)]
-            return {"remainder": draw.randrange(self.size), "modulus": modulus, "answers": answers}
-        answers = [self.tree(depth - 1, polynomials) for _ in range(2)]
-        of = draw.randrange(polynomials)
-        return {"sign": draw.choice((">", "=")), "of": of, "answers": answers}
+            answers = tuple(self.tree(depth - 1, polynomials) for _ in range(modulus))
+            entry = f"X[0,{draw.randrange(self.size)}]"
+            return Branch(Question(entry, "%", modulus), answers)
+        pair = [self.tree(depth - 1, polynomials) for _ in range(2)]
+        return split(draw.choice((">", "=")), draw.randrange(polynomials), *pair)

@@ -1,8 +1,8 @@
-"""An evaluator for certificates and refutations: the claim of a file at one point, on fractions.
+"""An evaluator of claims at one point, on fractions.
 
-The evaluator reads the JSON of a file directly. It uses no code of Locum: no graph reader, no executor,
-no arithmetic. It is strict: an operation without a value is an error even if its result is not used.
-Irrational numbers are decimals with 60 digits. A comparison that the digits do not decide raises
+The evaluator reads the JSON of a program and the parts of formulas. It uses no executor and no
+arithmetic of Locum. It is strict: an operation without a value is an error even if its result is not
+used. Irrational numbers are decimals with 60 digits. A comparison that the digits do not decide raises
 :class:`UndecidedError`.
 """
 
@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import decimal
 import itertools
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
+
+from locum.graph import dumps
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula
 
 #: A value at a position. Irrational numbers are decimals.
 Value: TypeAlias = "bool | Fraction | Decimal"
@@ -49,45 +54,44 @@ class UndecidedError(Exception):
     """The digits do not decide a comparison, or the evaluator does not support an operation."""
 
 
-def judge(content: Mapping[str, Any], point: Sequence[Fraction]) -> str:
-    """Return whether the claim of a file holds at a point.
+def judge(claim: Claim, point: Sequence[Fraction]) -> str:
+    """Return whether a claim holds at a point.
 
     ``OUTSIDE`` means that the point does not satisfy the conditions. ``NO_REFERENCE`` means that the
     reference formula has no value.
     """
-    if content["domain"] == "integer" and any(x.denominator != 1 for x in point):
+    if claim.integer and any(x.denominator != 1 for x in point):
         return OUTSIDE
     with decimal.localcontext(_CONTEXT):
         try:
-            return _judge(content, point)
+            return _judge(claim, point)
         except (UndecidedError, decimal.DecimalException):
             return UNDECIDED
 
 
-def _judge(content: Mapping[str, Any], point: Sequence[Fraction]) -> str:
-    formulas = _Formulas(content, point)
+def _judge(claim: Claim, point: Sequence[Fraction]) -> str:
+    formulas = _Formulas(claim, point)
     inputs = list(formulas.inputs.values())
-    reference, *conditions = content["formulas"]["roots"]
     try:
-        for root, relation in zip(conditions, content["relations"], strict=True):
-            sign = compare(formulas.evaluate(root)[0][0], Fraction(0))
+        for condition, relation in claim.conditions:
+            sign = compare(formulas.evaluate(condition)[0][0], Fraction(0))
             if not (sign > 0 if relation == ">" else sign != 0):
                 return OUTSIDE
     except NoValueError:
         return OUTSIDE
     try:
-        expected = [value for row in formulas.evaluate(reference) for value in row]
+        expected = [value for row in formulas.evaluate(claim.reference) for value in row]
     except NoValueError:
         return NO_REFERENCE
-    tokens = [
+    tokens: list[Value] = [
         Fraction(token) if isinstance(token, int) else inputs[token[0]][token[1]][token[2]]
-        for token in content["tokens"]
+        for token in claim.layout
     ]
     try:
-        values = Program(content["program"]["graph"]["nodes"], tokens).evaluate()
+        values = Program(json.loads(dumps(claim.program))["nodes"], tokens).evaluate()
     except NoValueError:
         return FAILS
-    found = [values[place] for row in content["places"] for place in row]
+    found = [values[place] for row in claim.places for place in row]
     verdicts = [_equal(a, b) for a, b in zip(found, expected, strict=True)]
     if False in verdicts:
         return FAILS
@@ -322,9 +326,9 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
 
 
 class Program:
-    """A program of a file, evaluated on tokens."""
+    """A program, evaluated on tokens."""
 
-    def __init__(self, rows: Sequence[Any], tokens: Sequence[Fraction]) -> None:
+    def __init__(self, rows: Sequence[Any], tokens: Sequence[Value]) -> None:
         self.rows = rows
         self.tokens = tokens
         self.positions = range(len(tokens))
@@ -416,23 +420,22 @@ class Program:
 
 
 class _Formulas:
-    """The formulas of a file, evaluated on input matrices."""
+    """Formulas, evaluated on input matrices."""
 
-    def __init__(self, content: Mapping[str, Any], point: Sequence[Fraction]) -> None:
-        self.table = content["formulas"]["table"]
+    def __init__(self, claim: Claim, point: Sequence[Fraction]) -> None:
         entries = iter(point)
         self.inputs: dict[str, Matrix] = {
             name: [[next(entries) for _ in range(columns)] for _ in range(rows)]
-            for name, rows, columns in content["inputs"]
+            for name, rows, columns in (one.attribute for one in claim.inputs)
         }
-        self.values: dict[int, Matrix] = {}
+        self.values: dict[Formula, Matrix] = {}
 
-    def evaluate(self, number: int) -> Matrix:
-        """Return the value of a row of the table."""
-        if number not in self.values:
-            op, operands, attribute = self.table[number]
-            self.values[number] = self._evaluate(op, list(map(self.evaluate, operands)), attribute)
-        return self.values[number]
+    def evaluate(self, formula: Formula) -> Matrix:
+        """Return the value of a formula."""
+        if formula not in self.values:
+            operands = list(map(self.evaluate, formula.operands))
+            self.values[formula] = self._evaluate(formula.op, operands, formula.attribute)
+        return self.values[formula]
 
     def _evaluate(self, op: str, operands: list[Matrix], attribute: Any) -> Matrix:
         match op:

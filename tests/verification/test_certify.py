@@ -32,7 +32,7 @@ def draw(seed: int, n: int, d: int, d_v: int) -> tuple[locum.Attention, Any]:
 
 
 def test_the_observed_error_stays_below_the_certificate() -> None:
-    """Here on a few inputs; ``make prove`` does it on 500 of order (8, 8, 8)."""
+    """The bound holds for errors that are seen on random inputs."""
     U = locum.UniversalSimulator(4, 4, 4)
     certified, observed = 0.0, 0.0
     for seed in range(40):

@@ -23,9 +23,10 @@ from locum.graph import Node
 from locum.proofs.checker.case_evaluation import Evaluator
 from locum.proofs.checker.proof_case import UNKNOWN, NoValueError, Open
 from locum.proofs.checker.proof_case import Case as CheckedCase
+from locum.proofs.checker.proof_tree import Question
 from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, exponents
 from locum.proofs.prover.booleans import Boolean
-from locum.proofs.prover.cases import OPEN, Broken, Case, Question, Questions, Undecided
+from locum.proofs.prover.cases import OPEN, Broken, Case, Questions, Undecided
 from locum.proofs.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
 from locum.proofs.prover.symbolic import SymbolicDomain
 from tests.verification.random_claims import chains, integer_points, points

@@ -88,8 +88,6 @@ class Meaning:
     kind: str | None = None
     #: Whether an infinite result for finite inputs is an error (not for sums, products and quotients).
     overflows: bool = False
-    #: The single ONNX operator to which an export converts the operation, or None.
-    onnx: str | None = None
 
 
 # Policies -----------------------------------------------------------------------------------------
@@ -232,14 +230,13 @@ def _outside(condition: Callable[[Any], Array], name: str) -> Undefined:
 # The table ----------------------------------------------------------------------------------------
 
 
-def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
+def _comparison(predicate: str, sign: str) -> Meaning:
     holds = COMPARISONS[predicate].holds
     return Meaning(
         lambda arrays, a, b: holds(a, b),
         bound=lambda a, b: BIT,
         format=Format(f"{{}} {sign} {{}}", LOOSE, (SUM, SUM)),
         kind="bool",
-        onnx=onnx,
     )
 
 
@@ -265,21 +262,18 @@ MEANINGS: Mapping[str, Meaning] = {
         keeps_whole=True,
         bound=lambda a, b: (a[0] + b[0], a[1] + b[1]),
         format=Format("{} + {}", SUM, (SUM, SUM)),
-        onnx="Add",
     ),
     "subtract": Meaning(
         lambda arrays, a, b: a - b,
         keeps_whole=True,
         bound=lambda a, b: (a[0] - b[1], a[1] - b[0]),
         format=Format("{} − {}", SUM, (SUM, PRODUCT)),
-        onnx="Sub",
     ),
     "multiply": Meaning(
         lambda arrays, a, b: a * b,
         keeps_whole=True,
         bound=product_bound,
         format=Format("{}·{}", PRODUCT, (PRODUCT, PRODUCT)),
-        onnx="Mul",
     ),
     "divide": Meaning(
         lambda arrays, a, b: a / b,
@@ -313,14 +307,12 @@ MEANINGS: Mapping[str, Meaning] = {
         keeps_whole=True,
         bound=lambda a: (-a[1], -a[0]),
         format=Format("−{}", SUM, (PRODUCT,)),
-        onnx="Neg",
     ),
     "absolute": Meaning(
         lambda arrays, a: abs(a),
         keeps_whole=True,
         bound=lambda a: (max(a[0], -a[1], 0), around_zero(a)[1]),
         format=Format("|{}|"),
-        onnx="Abs",
     ),
     # Not the library's own minimum and maximum, which propagate NaN from either operand.
     "minimum": Meaning(
@@ -333,20 +325,19 @@ MEANINGS: Mapping[str, Meaning] = {
         keeps_whole=True,
         bound=lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     ),
-    "exp": _function("exp", overflows=True, onnx="Exp"),
+    "exp": _function("exp", overflows=True),
     "log": _function("log", _outside(lambda a: a <= 0, "log")),
-    "sqrt": _function("sqrt", _outside(lambda a: a < 0, "sqrt"), onnx="Sqrt"),
-    "erf": Meaning(lambda arrays, a: erf(a), kind="float", onnx="Erf"),
-    "tanh": _function("tanh", onnx="Tanh"),
-    "sin": _function("sin", _outside(lambda a: abs(a) == math.inf, "sin"), onnx="Sin"),
-    "cos": _function("cos", _outside(lambda a: abs(a) == math.inf, "cos"), onnx="Cos"),
+    "sqrt": _function("sqrt", _outside(lambda a: a < 0, "sqrt")),
+    "erf": Meaning(lambda arrays, a: erf(a), kind="float"),
+    "tanh": _function("tanh"),
+    "sin": _function("sin", _outside(lambda a: abs(a) == math.inf, "sin")),
+    "cos": _function("cos", _outside(lambda a: abs(a) == math.inf, "cos")),
     "floor": Meaning(
         lambda arrays, a: arrays.xp.floor(a),
         _INFINITE,
         keeps_whole=True,
         bound=lambda a: a,
         kind="int",
-        onnx="Floor",
     ),
     "round": Meaning(
         lambda arrays, a: arrays.xp.round(a),
@@ -354,15 +345,14 @@ MEANINGS: Mapping[str, Meaning] = {
         keeps_whole=True,
         bound=lambda a: a,
         kind="int",
-        onnx="Round",
     ),
     **{dtype: _rounding(dtype) for dtype in ROUNDINGS},
-    "equal": _comparison("==", "==", "Equal"),
-    "not_equal": _comparison("!=", "≠", None),
-    "less": _comparison("<", "<", "Less"),
-    "less_equal": _comparison("<=", "≤", "LessOrEqual"),
-    "greater": _comparison(">", ">", "Greater"),
-    "greater_equal": _comparison(">=", "≥", "GreaterOrEqual"),
+    "equal": _comparison("==", "=="),
+    "not_equal": _comparison("!=", "≠"),
+    "less": _comparison("<", "<"),
+    "less_equal": _comparison("<=", "≤"),
+    "greater": _comparison(">", ">"),
+    "greater_equal": _comparison(">=", "≥"),
     "and": Meaning(
         lambda arrays, a, b: truth(arrays, a) & truth(arrays, b),
         bound=lambda a, b: BIT,

@@ -1,1 +1,1 @@
-"""Implement the user interfaces: command line, playground, and drawings and pages of results."""
+"""Implement the user interfaces: command line, playground, and descriptions and pages of results."""

@@ -5,7 +5,6 @@ from locum.languages.classification import classify as classify
 from locum.languages.equivalence import Comparison as Comparison
 from locum.languages.equivalence import equivalent as equivalent
 from locum.languages.ltl import LTL as LTL
-from locum.languages.minimisation import minimise as minimise
 from locum.languages.regular import language as language
 
 from . import b_rasp as b_rasp

@@ -88,6 +88,32 @@ class DFA:
                     stack.append(state)
         return frozenset(states)
 
+    def to_dot(self) -> str:
+        """Return a drawing of the automaton in the DOT language of Graphviz.
+
+        States from which no accepting state can be reached are omitted, except the initial state.
+
+        >>> print(DFA(("a",), ((1,), (0,)), frozenset({0})).to_dot())
+        digraph {
+          rankdir=LR; node [shape=circle]; start [shape=point]; start -> 0
+          0 [shape=doublecircle]
+          0 -> 1 [label="a"]
+          1 -> 0 [label="a"]
+        }
+        """
+        lines = ["rankdir=LR; node [shape=circle]; start [shape=point]; start -> 0"]
+        useful = self.useful() | {0}
+        lines += [f"{state} [shape=doublecircle]" for state in sorted(self.accepting)]
+        for state in sorted(useful):
+            arrows: dict[int, list[Letter]] = {}
+            for letter, target in zip(self.alphabet, self.transitions[state], strict=True):
+                if target in useful:
+                    arrows.setdefault(target, []).append(letter)
+            for target, letters in arrows.items():
+                label = ", ".join(letters).replace("\\", "\\\\").replace('"', '\\"')
+                lines.append(f'{state} -> {target} [label="{label}"]')
+        return "\n".join(["digraph {", *(f"  {line}" for line in lines), "}"])
+
     def minimal(self) -> DFA:
         """Return the minimal automaton of the language, with states numbered in breadth-first order."""
         reached = [0]

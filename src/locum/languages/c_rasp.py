@@ -8,12 +8,12 @@ positions up to the current one where P holds. Other counts are integers, ``-x``
 integer ``*`` a count, ``min(x, y)`` and ``max(x, y)``. In ``x if P else y``, x and y are two counts or
 two Boolean expressions. ``#`` binds as tightly as ``!``. ``//`` begins a comment.
 
-Extensions let programs recognise more languages. ``#import periodic`` allows positions modulo a
-constant, ``i % 2 == 0``. ``#import local`` allows counts at one distance, ``#[j == i - 1] P``.
-``#import future`` allows counts from the current position to the end, ``#[j >= i] P``. ``#accept last``
-or ``#accept end`` sets where the answer is read, and ``#positions 0`` or ``#positions 1`` sets the
-index of the first position. By default the answer is read at the last symbol, and positions are
-counted from 0.
+Extensions let programs recognise more languages: positions modulo a constant, ``i % 2 == 0``, counts at
+one distance, ``#[j == i - 1] P``, and counts from the current position to the end, ``#[j >= i] P``. The
+lines ``#import periodic``, ``#import local`` and ``#import future`` declare them, but are not needed.
+``#accept last`` or ``#accept end`` sets where the answer is read, and ``#positions 0`` or
+``#positions 1`` sets the index of the first position. By default the answer is read at the last symbol,
+and positions are counted from 0.
 
 >>> dyck = parse('''
 ... opened = #"("
@@ -39,12 +39,12 @@ from locum.graph.operations import constant as constant_node
 from locum.languages.automata import Letter
 from locum.languages.counting import (
     EXTENSIONS,
-    FUTURE,
     as_count,
     as_sop,
     count,
     count_node,
     counts_ahead,
+    extensions_of,
     is_boolean,
     is_remainder,
     is_symbol,
@@ -79,16 +79,7 @@ def show(program: Recogniser) -> str:
         counted = as_count(node)
         for part in (counted.condition,) if counted is not None else node.inputs:
             uses[part] = uses.get(part, 0) + 1
-    imports = [
-        name
-        for name, needed in (
-            ("periodic", any(map(is_remainder, order))),
-            ("local", any(c is not None and c.distance is not None for c in map(as_count, order))),
-            (FUTURE, counts_ahead(root)),
-        )
-        if needed
-    ]
-    lines = [f"#accept {program.accept}", *(f"#import {name}" for name in imports)]
+    lines = [f"#accept {program.accept}", *(f"#import {name}" for name in extensions_of(root))]
     texts: dict[Node, str] = {}
     taken = set(program.names.values())
     free = (name for number in itertools.count(1) if (name := f"v{number}") not in taken)
@@ -236,7 +227,6 @@ class ProgramReader(Reader):
             raise InputError(f"positions: expected 0 or 1, got {positions!r}")
         first = None if positions is None else str(positions)
         self.conventions: dict[str, str | None] = {"accept": accept, "positions": first}
-        self.extensions: set[str] = set()
         #: Maps names to definitions and to imported predicates; an imported distance is an integer.
         self.definitions: dict[str, Node | int] = {}
         self.names: dict[Node, str] = {}
@@ -276,9 +266,9 @@ class ProgramReader(Reader):
     def _import(self, token: Token) -> None:
         name = str(token)
         digits = name.removeprefix("pred")
-        if name in (*EXTENSIONS, FUTURE):
-            self.extensions.add(name)
-        elif name == "pos_even":  # as in the published interpreter: the position is even
+        if name in EXTENSIONS:
+            return  # extensions need no declaration
+        if name == "pos_even":  # as in the published interpreter: the position is even
             self.definitions[name] = build("equal", self._remainder(2), constant_node(0))
         elif name.startswith("pred") and (not digits or (digits.isdigit() and len(digits) < 4)):
             self.definitions[name] = int(digits or 1)
@@ -336,7 +326,6 @@ class ProgramReader(Reader):
         """Return the node of ``i % period``, the position modulo a constant."""
         if parts[0] != "i":
             self.fail(f"expected i % NUMBER, got {parts[0]}", parts[0])
-        self._require_extension("periodic", parts[0])
         period = self._integer(parts[1])
         if not 1 <= period <= MAX_DISTANCE:
             self.fail(f"expected a period from 1 to {MAX_DISTANCE}, got {period}", parts[1])
@@ -349,15 +338,6 @@ class ProgramReader(Reader):
         elif self.conventions["positions"] is None:
             self.conventions["positions"] = "0"
         return build("modulo", position, constant_node(period))
-
-    def _require_extension(self, name: str, token: Token) -> None:
-        if name not in self.extensions:
-            what = "counts of later positions" if name == FUTURE else f"{name} position predicates"
-            self.fail(
-                f"{what} are an extension of C-RASP, with which it recognises more languages; try "
-                f"#import {name} in the first line",
-                token,
-            )
 
     # Operators --------------------------------------------------------------------------------------
 
@@ -387,13 +367,11 @@ class ProgramReader(Reader):
         """
         token, _, operator, _, *distance, value = parts
         if operator in (">=", "≥") and not distance:
-            self._require_extension(FUTURE, token)
             self._booleans(token, value)
             return count_node(self._node(value, token), ahead=True)
         if operator != "==":
             expected = "== (a distance: j == i - 1) or >= (j >= i)"
             self.fail(f"expected {expected}, got {str(operator)!r}", operator)
-        self._require_extension("local", token)
         return self._at(self._integer(distance[1]) if distance else 0, value, token)
 
     def _at(self, distance: int, value: Node | int, token: Token) -> Node:

@@ -1,18 +1,20 @@
-"""Decide whether C-RASP with ``#import local``, ``#import periodic`` or both recognises a language.
+"""Decide whether C-RASP with local predicates, periodic predicates or both recognises a language.
+
+A local predicate is a count at one distance, and a periodic predicate is a position modulo a constant.
 
 A **positive** result is a program: for some number of visible earlier letters, and for some period, the
 potentials (``potentials.py``) separate all states that look the same. Two states look the same if their
 visible letters and their positions modulo the period are equal. If neither a positive nor a negative
 result is found within the limits of the search, the question is undecided.
 
-A **negative** result is an obstruction that holds for every window and period that the imports allow.
-With ``#import local``, its graph consists of the states q with qe = q, for idempotents e of the
-syntactic semigroup. For idempotents e and f, elements x = exf are the labels of the graph. A word for
-the label consists of a word of x and then arbitrarily many copies of a word of f. A window of any size
-in this word depends only on the label. A program with ``#import local`` that separates two states of
-the graph would therefore yield a program without ``#import local`` over the labels.
+A **negative** result is an obstruction that holds for every window and every period. With local
+predicates, its graph consists of the states q with qe = q, for idempotents e of the syntactic
+semigroup. For idempotents e and f, elements x = exf are the labels of the graph. A word for the label
+consists of a word of x and then arbitrarily many copies of a word of f. A window of any size in this
+word depends only on the label. A program with local predicates that separates two states of the graph
+would therefore yield a program without local predicates over the labels.
 
-With ``#import periodic``, the states also contain a position modulo d. For each k, consider the set of
+With periodic predicates, the states also contain a position modulo d. For each k, consider the set of
 elements that words of k letters induce. From the stability index s on, these sets repeat with period d.
 For a remainder r modulo d, a label x is induced by words of s + r letters. Because of the repetition, x
 is also induced by words whose length is r modulo any given multiple of d.
@@ -22,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from locum.errors import LimitError
 from locum.languages.automata import DFA, Letter
@@ -54,57 +55,16 @@ class Arrow:
 
 @dataclass(frozen=True)
 class PositionObstruction:
-    """A proof that no program separates two states, for any window and any period that its imports
-    allow.
+    """Two states that no program separates, for any window and any period."""
 
-    The states of the graph in the proof are states of the automaton, each with a remainder and, if
-    letters are visible, with an idempotent.
-    """
-
-    automaton: DFA
-    obstruction: Obstruction
-    #: For each state of the graph, the state of the automaton.
-    states: tuple[int, ...]
-    #: For each label of the graph, a word.
-    words: tuple[tuple[Letter, ...], ...]
-    #: For each label, the words of the idempotents before and after it; both are empty if only
-    #: positions are visible.
-    ends: tuple[tuple[tuple[Letter, ...], tuple[Letter, ...]], ...]
-    #: The period of the positions; 1 if the position is not visible.
+    #: The states of the automaton.
+    states: tuple[int, int]
+    #: A word that leads from the first state to the second.
+    detour: tuple[Letter, ...]
+    #: The period of the positions, or 1 if the position is not visible, and the position modulo this
+    #: period at which the two states occur.
     period: int
-
-    @property
-    def remainder(self) -> int:
-        """The position, modulo the period, at which the two states occur."""
-        seen = self.obstruction.graph.seen[self.obstruction.states[0]]
-        return cast("tuple[int | None, int]", seen)[1]
-
-    def word(self, labels: Sequence[int]) -> tuple[Letter, ...]:
-        """Return a word for the path with these labels."""
-        return tuple(letter for label in labels for letter in self.words[label])
-
-    def check(self) -> bool:
-        """Return whether the proof is correct, by checking its relations and running its words."""
-        graph = self.obstruction.graph
-        for state, targets in enumerate(graph.targets):
-            for label, target in targets.items():
-                before, after = self.ends[label]
-                here, there = self.states[state], self.states[target]
-                if (self._run(here, self.words[label]), self._run(here, before)) != (there, here):
-                    return False
-                if self._run(there, after) != there:
-                    return False
-        idempotents = {word for ends in self.ends for word in ends}
-        everywhere = range(len(self.automaton))
-        if any(self._run(q, 2 * w) != self._run(q, w) for q in everywhere for w in idempotents):
-            return False
-        lengths = (len(self.word(each.path)) for each in self.obstruction.relations)
-        return self.obstruction.check() and not any(length % self.period for length in lengths)
-
-    def _run(self, state: int, word: Sequence[Letter]) -> int:
-        for letter in word:
-            state = self.automaton.transitions[state][self.automaton.alphabet.index(letter)]
-        return state
+    remainder: int
 
 
 @dataclass(frozen=True)
@@ -128,7 +88,7 @@ class Decision:
 
 
 def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> Decision:
-    """Decide whether a C-RASP program with these imports recognises a language.
+    """Decide whether a C-RASP program with these predicates recognises a language.
 
     The answer of the program is read at an end marker.
     """
@@ -158,7 +118,7 @@ def decide(automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool) -> De
 def obstruct(
     automaton: DFA, monoid: Monoid, *, local: bool, periodic: bool
 ) -> PositionObstruction | None:
-    """Return a proof that no window and no period suffices, or None if the potentials separate all
+    """Return two states that no window and no period separate, or None if the potentials separate all
     states.
 
     If a graph of about ``MAX_LABELS`` labels is not sufficient for either, LimitError is raised.
@@ -222,18 +182,10 @@ def _obstruct(
         shift = (arrow.target[1] - arrow.source[1]) % period
         return monoid.word_of_length(arrow.element, index + shift)
 
-    def end(base: int | None) -> tuple[Letter, ...]:
-        return () if base is None else monoid.word_of_semigroup(base)
-
-    obstruction = PositionObstruction(
-        automaton,
-        found,
-        tuple(state for _, state in vertices),
-        tuple(map(word, arrows)),
-        tuple((end(arrow.source[0]), end(arrow.target[0])) for arrow in arrows),
-        period,
-    )
-    return obstruction, all_labels
+    (_, remainder), one = vertices[found.states[0]]
+    other = vertices[found.states[1]][1]
+    detour = tuple(letter for label in found.path for letter in word(arrows[label]))
+    return PositionObstruction((one, other), detour, period, remainder), all_labels
 
 
 def _between(monoid: Monoid, first: int | None, element: int, last: int | None) -> int:

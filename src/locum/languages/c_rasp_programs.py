@@ -5,11 +5,11 @@ the letters since the component was entered. These counts are the potentials of 
 (``potentials.py``). Together with the current letter, the potentials determine the state before this
 letter. The first letter that leaves the component enters the next one.
 
-A C-RASP program without ``#import`` recognises the language if and only if the potentials of every
-component separate all states. This statement is about programs whose answer is read at an end marker.
-With ``#import local`` a program can read the letters before a position, and with ``#import periodic``
-the position modulo a period. These letters and this position are *visible facts*. Only states with
-equal visible facts have to be separated.
+A C-RASP program without position predicates recognises the language if and only if the potentials of
+every component separate all states. This statement is about programs whose answer is read at an end
+marker. With local predicates a program can read the letters before a position, and with periodic
+predicates the position modulo a period. These letters and this position are *visible facts*. Only
+states with equal visible facts have to be separated.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def program(
 
 
 def obstruct(automaton: DFA, accept: str = END) -> tuple[int, Obstruction] | None:
-    """Return a proof that no C-RASP program without ``#import`` recognises the language, or None.
+    """Return two states that no C-RASP program without position predicates separates, or None.
 
     The result is None if there is a program. If ``accept`` is "last", the obstruction refers to the
     automaton of all words w with wa in the language, for a letter a. The index of this letter in the

@@ -2,7 +2,7 @@
 
 Most negative verdicts have a witness. The verdicts are computed from the minimal automaton and its
 syntactic monoid. C-RASP means programs without position predicates; C-RASP[local] and C-RASP[periodic]
-mean programs with ``#import``.
+mean programs with such predicates.
 
 >>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
@@ -16,21 +16,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from locum.errors import LimitError
+from locum.errors import InputError, LimitError
 from locum.languages.attention_models import Row, rows
 from locum.languages.automata import DFA, components, show_word
 from locum.languages.c_rasp_positions import Decision, decide
 from locum.languages.c_rasp_programs import obstruct, program
 from locum.languages.equivalence import regular_automaton
-from locum.languages.formulas import TRUE, Formula, fold
+from locum.languages.language_catalogue import NAMED
 from locum.languages.monoid import Group, Monoid
 from locum.languages.named_languages import Source, as_language
 from locum.languages.occurrences import Conflict, read_orders
 from locum.languages.recogniser import END, LAST, Recogniser
-from locum.languages.star_free import ltl_of
 from locum.languages.witnesses import Finder, Witness
 
-#: Classes of C-RASP programs with position predicates: whether they import local and periodic.
+#: Classes of C-RASP programs with position predicates: whether they use local and periodic ones.
 IMPORTS = {
     "C-RASP[local]": (True, False),
     "C-RASP[periodic]": (False, True),
@@ -73,7 +72,7 @@ class Classification:
 
     @cached_property
     def c_rasp(self) -> bool:
-        """Whether a C-RASP program without ``#import`` recognises the language.
+        """Whether a C-RASP program without position predicates recognises the language.
 
         The answer of the program is read at an end marker.
         """
@@ -81,7 +80,7 @@ class Classification:
 
     @cached_property
     def c_rasp_last(self) -> bool:
-        """Whether a C-RASP program without ``#import`` recognises the language.
+        """Whether a C-RASP program without position predicates recognises the language.
 
         The answer of the program is read at the last symbol. The empty word contains no last symbol, so
         its membership is ignored.
@@ -147,28 +146,19 @@ class Classification:
             return None
 
     @cached_property
-    def until_rank(self) -> tuple[int, int | None] | None:
-        """Bounds on the nesting depth of "until" in a formula of future operators; X and F do not
-        count.
+    def until_rank_0(self) -> bool | None:
+        """Whether a formula of future operators without "until" defines the language; X and F are
+        allowed.
 
-        The rank is 0 if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup
-        S. If this is true, both bounds are 0. If this is false, the lower bound is 1, and if this is
-        not decided, the lower bound is 0. In the last two cases, the upper bound is the rank of a
-        computed formula, or None if this formula is too large. The result is None if the language is
-        not star-free.
+        This holds if and only if eSe is L-trivial for every idempotent e of the syntactic semigroup S.
+        The value is None if the language is not star-free or if the search is too large.
         """
         if not self.star_free:
             return None
         try:
-            if self.monoid.left_equivalent_locals is None:
-                return 0, 0
-            least = 1
+            return self.monoid.left_equivalent_locals is None
         except LimitError:
-            least = 0
-        try:
-            return least, fold(ltl_of(self.automaton).formula, _until_rank)
-        except LimitError:
-            return least, None
+            return None
 
     @cached_property
     def _finder(self) -> Finder:
@@ -207,19 +197,30 @@ class Classification:
         for key, accept in (("C-RASP", END), ("C-RASP_last", LAST)):
             obstruction = obstruct(self.automaton, accept)
             if obstruction is not None and (accept == END or not self.c_rasp):
-                place, proof = obstruction
+                place, states = obstruction
                 found[key] = finder.counts(
-                    proof, None if accept == END else self.automaton.alphabet[place]
+                    states, None if accept == END else self.automaton.alphabet[place]
                 )
         for key, decision in self.positions.items():
             if decision.obstruction is not None:
-                found[key] = finder.counts(decision.obstruction)
+                found[key] = finder.counts_with_positions(decision.obstruction)
         return found
 
     @cached_property
     def models(self) -> list[Row]:
         """The verdict on each attention model."""
-        return list(rows(self))
+        holds = {
+            "star_free": self.star_free,
+            "R": self.r,
+            "stutter_invariant": self.stutter_invariant,
+            "regular_band": self.regular_band,
+            "AC0": self.ac0,
+            "C-RASP": self.c_rasp,
+            "C-RASP_last": self.c_rasp_last,
+            "commutative": self.commutative,
+            "solvable": self.solvable,
+        }
+        return list(rows(holds, self.witnesses, self.positions["C-RASP[periodic, local]"]))
 
     @cached_property
     def r(self) -> bool:
@@ -243,8 +244,8 @@ class Classification:
         return all(group.is_solvable for group in self.groups)
 
     def program(self, accept: str = END) -> Recogniser | None:
-        """Return a C-RASP program without ``#import`` for the language, or None if there is none for
-        this ``accept``.
+        """Return a C-RASP program without position predicates for the language, or None if there is
+        none for this ``accept``.
         """
         return program(self.automaton, accept)
 
@@ -261,13 +262,12 @@ class Classification:
                 "abelian": largest.is_abelian,
                 "solvable": largest.is_solvable,
             }
-        ranks = self.until_rank
         return verdicts | {
             "stutter_invariant": self.stutter_invariant,
             "commutative": self.commutative,
             "regular_band": self.regular_band,
             "dot_depth": self.dot_depth,
-            "until_rank": None if ranks is None else list(ranks),
+            "until_rank_0": self.until_rank_0,
             "witnesses": {key: witness.to_dict() for key, witness in self.witnesses.items()},
             "models": [row.to_dict() for row in self.models],
             "alphabet": list(self.automaton.alphabet),
@@ -363,7 +363,7 @@ class Classification:
             "C-RASP",
             False,
             str(self.witnesses["C-RASP"]),
-            "no C-RASP program without #import, read at an end marker",
+            "no C-RASP program without position predicates, read at an end marker",
         )
 
     def _c_rasp_last(self) -> Line:
@@ -373,7 +373,7 @@ class Classification:
         consequence = (
             "a C-RASP program read at the last symbol"
             if self.c_rasp_last
-            else "no C-RASP program without #import, read at the last symbol"
+            else "no C-RASP program without position predicates, read at the last symbol"
         )
         return Line("C-RASP_last", self.c_rasp_last, same, consequence)
 
@@ -410,30 +410,25 @@ def _listed(states: Sequence[int]) -> str:
     return f"the states {', '.join(map(str, states))}"
 
 
-def _until_rank(part: Formula, below: Sequence[int]) -> int:
-    """Return the nesting depth of "until" in a formula; F φ, which is true U φ, does not count."""
-    rank = max(below, default=0)
-    return rank + (part.op == "until" and part.parts[0] is not TRUE)
-
-
 def classify(language: Source) -> Classification:
     """Classify a language, which is given as text, a file, an automaton, a formula or a program.
 
-    A C-RASP program or a counter automaton must define a regular language, and Locum must find a proof
-    of this within a few seconds. Otherwise :class:`~locum.errors.LimitError` is raised. For the proof,
-    the solver z3 may be required, which the extra ``solve`` installs.
+    A C-RASP program must define a regular language, and Locum must find a proof of this within a few
+    seconds. Otherwise :class:`~locum.errors.LimitError` is raised. For the proof, the solver z3 may be
+    required, which the extra ``solve`` installs.
 
     >>> verdict = classify("(ab)*")
     >>> verdict.star_free, verdict.finite
     (True, False)
     """
     read = as_language(language)
+    if read.name and NAMED[read.name].witness:
+        raise InputError(f"expected a regular language, got {read.name}, which is not regular")
     definition = read.definition
     automaton = definition if isinstance(definition, DFA) else regular_automaton(definition)
     if automaton is None:
-        kind = "counter automaton" if read.program is None else "C-RASP program"
         raise LimitError(
-            f"expected a regular language, got a {kind}; it is undecided whether this {kind} defines a "
-            "regular language"
+            "expected a regular language, got a C-RASP program; it is undecided whether this program "
+            "defines a regular language"
         )
     return Classification(automaton)

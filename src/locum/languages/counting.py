@@ -16,10 +16,9 @@ from locum.languages.automata import Letter
 from locum.languages.recogniser import LAST, Recogniser
 from locum.rasp.handles import SOp, wrap
 
-#: Extensions by predicates of positions, which a program must declare.
-EXTENSIONS = ("periodic", "local")
-#: The extension of counts of later positions, which do not compile to decoders.
-FUTURE = "future"
+#: Extensions of C-RASP, with which programs recognise more languages: positions modulo a constant,
+#: counts at one distance, and counts of later positions, which do not compile to decoders.
+EXTENSIONS = ("periodic", "local", "future")
 
 
 def symbol(letter: Letter) -> SOp:
@@ -48,16 +47,14 @@ def recogniser(
     alphabet: Iterable[Letter],
     *,
     accept: str = LAST,
-    extensions: Iterable[str] = (),
 ) -> Recogniser:
     """Return a recogniser whose answer is the s-op ``accepted``.
 
     An s-op with operations outside C-RASP raises an error. The answer is read at the last symbol if
     ``accept`` is "last", and at an end marker if ``accept`` is "end". Positions are counted from 0.
-    ``extensions`` may contain "periodic", "local" and "future".
     """
     root = node_of(accepted)
-    require(root, tuple(extensions))
+    require(root)
     letters, causal = tuple(dict.fromkeys(alphabet)), not counts_ahead(root)
     return Recogniser("C-RASP", as_sop(root), letters, accept, causal=causal)
 
@@ -133,8 +130,8 @@ def is_boolean(node: Node) -> bool:
     return node.op in _BOOLEAN
 
 
-def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
-    """Raise an error if a program contains an operation that is not in C-RASP with ``extensions``.
+def require(root: Node) -> None:
+    """Raise an error if a program contains an operation that is not in C-RASP with its extensions.
 
     The error quotes the part of the program with this operation.
     """
@@ -149,20 +146,10 @@ def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
         node = stack.pop()
         counted = as_count(node)
         if counted is not None:
-            if counted.distance is not None and "local" not in extensions:
-                refuse(node, "a count at one distance is an extension; try extensions=('local',)")
-            if counted.ahead and FUTURE not in extensions:
-                refuse(node, "expected counts of earlier positions, got a count of later ones")
             if not is_boolean(counted.condition):
                 refuse(node, "expected a boolean to count, got a count")
             below: tuple[Node, ...] = (counted.condition,)
-        elif is_symbol(node) or node.op == "constant":
-            below = ()
-        elif is_remainder(node):
-            if "periodic" not in extensions:
-                refuse(
-                    node, "positions modulo a constant are an extension; try extensions=('periodic',)"
-                )
+        elif is_symbol(node) or node.op == "constant" or is_remainder(node):
             below = ()
         elif node.op in _BOOLEAN | _NUMERIC | {"if_else"} or (
             node.op == "multiply" and any(i.op == "constant" for i in node.inputs)
@@ -217,7 +204,29 @@ def parts_of(root: Node) -> list[Node]:
 
 def counts_ahead(root: Node) -> bool:
     """Return whether a program counts later positions."""
-    return any(counted is not None and counted.ahead for counted in map(as_count, parts_of(root)))
+    return "future" in extensions_of(root)
+
+
+def extensions_of(root: Node) -> tuple[str, ...]:
+    """Return the extensions of C-RASP that a program uses, in the order of :data:`EXTENSIONS`."""
+    parts = parts_of(root)
+    counts = [counted for counted in map(as_count, parts) if counted is not None]
+    used = (
+        any(map(is_remainder, parts)),
+        any(counted.distance is not None for counted in counts),
+        any(counted.ahead for counted in counts),
+    )
+    return tuple(name for name, is_used in zip(EXTENSIONS, used, strict=True) if is_used)
+
+
+def fragment(root: Node) -> str:
+    """Return the name of the smallest fragment of C-RASP that contains a program.
+
+    >>> fragment(node_of(count(symbol("a"), distance=1) > 0))
+    'C-RASP[local]'
+    """
+    used = ", ".join(extensions_of(root))
+    return f"C-RASP[{used}]" if used else "C-RASP"
 
 
 def depth(root: Node) -> int:

@@ -3,21 +3,20 @@
 If automata of both languages are computed, these automata are compared. Otherwise, both definitions are
 first run on short words, and then passed to a solver (``solver.py``). Programs that count later
 positions and cannot be reduced are only run on words. A word that separates two programs is run again
-by dense execution and, if possible, by compiled weights.
+by dense execution.
 """
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from locum.errors import CompileError, InputError
-from locum.languages import b_rasp
-from locum.languages.automata import DFA, Letter, Word, show_alphabet, show_word
-from locum.languages.counters import PLAIN, CounterAutomaton, Meanings
+from locum.errors import InputError
+from locum.languages.automata import DFA, Letter, Word, show_alphabet
+from locum.languages.counters import PLAIN, Meanings
 from locum.languages.named_languages import Language, Source, as_language
 from locum.languages.recogniser import END, Recogniser
 from locum.languages.solver import EQUAL, Machine, ask, machine_of, z3_module
@@ -31,16 +30,6 @@ FIRST_PAIRS, MAX_PAIRS = 1_000, 300_000
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The answers of one definition of a language for a word, computed in several ways."""
-
-    expected: bool
-    #: For a program or a temporal formula, maps "dense" and "weights" to the answer of the program, or
-    #: to the reason why there is none. For other definitions, the only key is "automaton".
-    by: Mapping[str, bool | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The result of comparing two languages."""
 
@@ -50,7 +39,8 @@ class Comparison:
     method: str
     #: A shortest word in exactly one of the languages, or None if no such word was found.
     word: tuple[Letter, ...] | None = None
-    answers: tuple[Answer, ...] = ()
+    #: Whether each of the languages contains this word.
+    answers: tuple[bool, ...] = ()
     #: Whether the empty word was compared.
     empty_word: bool = True
     #: The alphabet of both languages.
@@ -62,7 +52,7 @@ class Comparison:
             "verdict": self.verdict,
             "method": self.method,
             "word": None if self.word is None else list(self.word),
-            "answers": [{"accepts": a.expected} | dict(a.by) for a in self.answers],
+            "answers": list(self.answers),
             "empty_word": self.empty_word,
             "alphabet": list(self.alphabet),
         }
@@ -101,7 +91,10 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     else:
         comparison = _by_counting(one, other, alphabet, empty, end)
     word = comparison.word
-    answers = () if word is None else _confirmed((one, other), word)
+    if word is None:
+        return replace(comparison, alphabet=alphabet)
+    answers = _accepts(one, word), _accepts(other, word)
+    assert answers[0] != answers[1], word
     return replace(comparison, alphabet=alphabet, answers=answers)
 
 
@@ -109,14 +102,17 @@ def _common_alphabet(one: Language, other: Language) -> tuple[Letter, ...]:
     """Return the common alphabet of two languages; different alphabets raise an error."""
     if set(one.alphabet) == set(other.alphabet):
         return one.alphabet
+    problem = (
+        "alphabets: expected the same for both languages, got "
+        f"{show_alphabet(one.alphabet)} and {show_alphabet(other.alphabet)}"
+    )
     union = sorted({*one.alphabet, *other.alphabet})
+    if any(each.name and set(each.alphabet) != set(union) for each in (one, other)):
+        raise InputError(problem)  # the alphabet of a named language is fixed
     advice = f"try read(…, alphabet={union}) for both"
     if all(letter.strip() and "," not in letter for letter in union):
         advice += f" (--alphabet {shlex.quote(','.join(union))})"
-    raise InputError(
-        "alphabets: expected the same for both languages, got "
-        f"{show_alphabet(one.alphabet)} and {show_alphabet(other.alphabet)}; {advice}"
-    )
+    raise InputError(f"{problem}; {advice}")
 
 
 def _answers_empty(language: Language) -> bool:
@@ -256,66 +252,35 @@ class _Search:
         return None
 
 
-def _confirmed(languages: Sequence[Language], word: Word) -> tuple[Answer, ...]:
-    """Return the answers for a word; programs are run by dense execution and by compiled weights.
-
-    An answer that differs from the expected one raises AssertionError.
-    """
-    answers = []
-    for language in languages:
-        expected = _expected(language, word)
-        program = language.program
-        if program is None and language.ltl is not None:
-            program = b_rasp.from_ltl(language.ltl).recogniser()
-        if program is None:
-            answers.append(Answer(expected, {"automaton": expected}))
-            continue
-        by: dict[str, bool | str] = {"dense": program.accepts(word)}
-        try:
-            model = program.compile(max(1, len(word)))
-            by["weights"] = program.accepts_by(model, [word])[0]
-        except CompileError as error:
-            by["weights"] = f"not compiled: {error}"
-        if any(value is not expected for value in by.values() if isinstance(value, bool)):
-            raise AssertionError(f"{show_word(word)}: {by} instead of {expected}")
-        answers.append(Answer(expected, by))
-    return tuple(answers)
+def _accepts(language: Language, word: Word) -> bool:
+    """Return whether a language contains a word, by dense execution if it is given by a program."""
+    if language.program is not None:
+        return language.program.accepts(word)
+    assert language.automaton is not None
+    return language.automaton.accepts(word)
 
 
-def _expected(language: Language, word: Word) -> bool:
-    machine = _machine(language)
-    state, accepted = machine.start, None
-    for letter in word:
-        state, accepted = machine.step(state, letter, PLAIN)
-    return bool(machine.answer(state, accepted, PLAIN))
-
-
-def regular_automaton(
-    definition: Recogniser | CounterAutomaton, *, seconds: float = 10.0
-) -> DFA | None:
-    """Return the minimal automaton of a C-RASP program or of a counter automaton, or None.
+def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | None:
+    """Return the minimal automaton of a C-RASP program, or None.
 
     A candidate automaton distinguishes words by the answers after a few more letters. The candidate is
-    then compared with the definition. The result is None if no candidate is proven to be equivalent
+    then compared with the program. The result is None if no candidate is proven to be equivalent
     within ``seconds`` of CPU time, and for programs that count later positions.
     """
-    if isinstance(definition, CounterAutomaton):
-        language = Language("counter", definition.text, None, counter=definition)
-    elif definition.causal:
-        language = Language("c-rasp", definition.text, None, definition)
-    else:
+    if not program.causal:
         return None
+    language = Language("c-rasp", program.text, None, program)
     empty = _answers_empty(language)
     end = time.process_time() + seconds
     for depth in range(1, 6):
-        automaton = _suggested(definition, empty, depth)
+        automaton = _suggested(program, empty, depth)
         if automaton is None or time.process_time() > end:
             return None
         left = end - time.process_time()
         comparison = _by_counting(
             language,
             Language("dfa", "", automaton),
-            definition.alphabet,
+            program.alphabet,
             empty,
             time.process_time() + left / 2,
         )
@@ -330,13 +295,13 @@ def regular_automaton(
 _MAX_SUGGESTED = 40
 
 
-def _suggested(definition: Recogniser | CounterAutomaton, empty: bool, depth: int) -> DFA | None:
+def _suggested(program: Recogniser, empty: bool, depth: int) -> DFA | None:
     """Return an automaton that distinguishes words by the answers after up to ``depth`` letters.
 
     The result is None if the automaton or the number of answers would be too large.
     """
-    machine = machine_of(definition)
-    alphabet = definition.alphabet
+    machine = machine_of(program)
+    alphabet = program.alphabet
     if len(alphabet) ** depth > 4096:
         return None
 

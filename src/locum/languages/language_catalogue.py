@@ -1,13 +1,11 @@
-"""Define named languages: executable definitions, plain recognisers, and published results.
+"""Define named languages: plain recognisers, definitions, and published results.
 
-Each citation names a paper that states whether the language is in the class. A definition is a regular
-expression, an automaton, a C-RASP program or a counter automaton. A plain recogniser is a Python
-function. Palindromes, and Dyck languages of unbounded depth with two or more kinds of brackets, have
-a plain recogniser but no definition.
+A plain recogniser is a Python function. A definition is a regular expression, an automaton or a C-RASP
+program. Palindromes, and Dyck languages of unbounded depth with two or more kinds of brackets, have a
+plain recogniser but no definition.
 
->>> dyck = NAMED["dyck-1"]
->>> dyck.plain("(())"), dyck.language().program.accepts("(())")
-(True, True)
+>>> NAMED["parity"].about, NAMED["parity"].plain("11")
+("an even number of 1's", True)
 """
 
 from __future__ import annotations
@@ -18,21 +16,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
-
-from locum.errors import InputError
-from locum.languages.automata import DFA
-from locum.languages.c_rasp_programs import obstruct
-from locum.languages.equivalence import regular_automaton
-from locum.languages.monoid import Monoid
-from locum.languages.named_languages import Language, read
-from locum.languages.non_regular import (
-    CLASSES,
-    PumpingWitness,
-    Verdict,
-    non_regular_verdicts,
-    verdicts,
-)
-from locum.languages.recogniser import END, LAST
 
 
 class Claim(NamedTuple):
@@ -52,26 +35,16 @@ class NamedLanguage:
     alphabet: str
     #: A Python function that decides whether a word is in the language.
     plain: Callable[[str], bool]
-    #: The form of the definition ("regex", "dfa", "c-rasp", "counter") and its text, or "".
+    #: The form of the definition ("regex", "dfa" or "c-rasp") and its text, or "".
     form: str = ""
     text: str = ""
     claims: tuple[Claim, ...] = ()
-    #: A witness that the language is not regular; None if it is regular.
-    witness: PumpingWitness | None = None
-
-    def language(self) -> Language:
-        """Return the :class:`Language`; a language without a definition raises :class:`InputError`."""
-        if not self.form:
-            raise InputError(
-                f"{self.name}: expected a language with an automaton, a counter automaton or a C-RASP "
-                "program, got one without; try locum language classify"
-            )
-        accept = "end" if self.form == "c-rasp" else None
-        return read(self.text, self.form, alphabet=self.alphabet, accept=accept)
+    #: Words that show that the language is not regular, or "" if it is regular. The words u vᵐ w have
+    #: infinitely many different sets of continuations.
+    witness: str = ""
 
 
-def _witness(v: str, x: str, *, w: str = "", z: str = "", relation: str = "==") -> PumpingWitness:
-    return PumpingWitness((), tuple(v), tuple(w), tuple(x), (), relation, 0, tuple(z))
+_EQUAL_BRACKETS = '"("ᵐ")"ⁿ is accepted if and only if m = n'
 
 
 def _balanced(pairs: str, deepest: int | None = None) -> Callable[[str], bool]:
@@ -156,22 +129,17 @@ def _block_expression(k: int) -> str:
 HAO, YANG = "Hao, Angluin & Frank 2022", "Yang & Chiang 2024"
 CHOLAK, BHATTAMISHRA = "Chiang & Cholak 2022", "Bhattamishra, Ahuja & Goyal 2020"
 YAO, DEPTH = "Yao, Peng, Papadimitriou & Narasimhan 2021", "Yang, Cadilhac & Chiang 2025"
-ANGLUIN = "Yang, Chiang & Angluin 2024"
 HUANG, BARRINGTON = "Huang et al. 2025", "Barrington 1989"
 VESELI = "Yang, Veseli et al. 2026"
 
-_TWO_EQUAL = """accept a if count == 0
-accept b if count == 0
-a "a" -> a, count + 1
-a "b" if count > 0 -> b, count - 1
-b "b" if count > 0 -> b, count - 1
-"""
+_TWO_EQUAL = """bad = "a" && #"b" > 0
+accepted = #bad == 0 && #"a" == #"b\""""
 _EXPRESSION = """value = #"&" + 2 * #"?" - #"0" - #"1"
 accepted = value == -1 && #[("~" || "&" || "?" || "0" || "1") && value <= -1] == 1"""
 _THREE_EQUAL = """bad = "a" && #("b" || "c") > 0 || "b" && #"c" > 0
 accepted = #bad == 0 && #"a" == #"b" && #"b" == #"c\""""
 
-_EVEN = "#import periodic\naccepted = i % 2 == 0"
+_EVEN = "accepted = i % 2 == 0"
 _STARS = (
     ("ab-bbaa", "(ab+bbaa)*", True),
     ("ab-aabb", "(ab+aabb)*", False),
@@ -179,7 +147,7 @@ _STARS = (
     ("ends-b", "(a+b)*b", False),
 )
 
-_CONTAINS = '#import local\naccepted = #("b" && #[j == i - 1] "a" > 0) > 0'
+_CONTAINS = 'accepted = #("b" && #[j == i - 1] "a" > 0) > 0'
 #: Two generators of the group A5, as permutations of five points: a 5-cycle and a 3-cycle.
 _A5 = {"a": (1, 2, 3, 4, 0), "b": (1, 2, 0, 3, 4)}
 
@@ -212,8 +180,8 @@ def _a5_automaton() -> str:
 
 _ALL = [
     NamedLanguage(
-        "parity", "an odd number of 1's", "01", lambda w: w.count("1") % 2 == 1, "regex",
-        "0*1(0*10*1)*0*", (Claim("UHAT", False, HAO), Claim("softmax", True, CHOLAK)),
+        "parity", "an even number of 1's", "01", lambda w: w.count("1") % 2 == 0, "regex",
+        "0*(10*10*)*", (Claim("UHAT", False, HAO), Claim("softmax", True, CHOLAK)),
     ),
     NamedLanguage(
         "first", "words that begin with 1", "01", lambda w: w.startswith("1"), "regex", "1(0+1)*",
@@ -257,7 +225,7 @@ _ALL = [
     NamedLanguage(
         "majority", "more a's than b's", "ab", lambda w: w.count("a") > w.count("b"), "c-rasp",
         'accepted = #"a" > #"b"', (Claim("AHAT", True, HAO), Claim("UHAT", False, HAO)),
-        PumpingWitness(("a",), ("a",), (), ("b",), (), ">=", 0),
+        "aaᵐbⁿ is accepted if and only if m ≥ n",
     ),
     NamedLanguage(
         "dyck-1", "well-nested brackets of one kind", "()", _balanced("()"), "c-rasp",
@@ -266,12 +234,12 @@ _ALL = [
             Claim("C-RASP", True, YANG), Claim("AHAT", True, HAO), Claim("UHAT", False, HAO),
             Claim("softmax", True, BHATTAMISHRA),
         ),
-        _witness("(", ")"),
+        _EQUAL_BRACKETS,
     ),
     *(
         NamedLanguage(
             f"dyck-{len(pairs) // 2}", f"well-nested brackets of {len(pairs) // 2} kinds", pairs,
-            _balanced(pairs), claims=(Claim("UHAT", False, HAO),), witness=_witness("(", ")"),
+            _balanced(pairs), claims=(Claim("UHAT", False, HAO),), witness=_EQUAL_BRACKETS,
         )
         for pairs in ("()[]", "()[]{}")
     ),
@@ -279,94 +247,30 @@ _ALL = [
         NamedLanguage(
             f"shuffle-{len(pairs) // 2}", f"{len(pairs) // 2} kinds of brackets, each well-nested",
             pairs, _shuffled(pairs), "c-rasp", _shuffle_program(pairs),
-            (Claim("softmax", True, BHATTAMISHRA),), _witness("(", ")"),
+            (Claim("softmax", True, BHATTAMISHRA),), _EQUAL_BRACKETS,
         )
         for pairs in ("()[]", "()[]{}")
     ),
     NamedLanguage(
         "expressions", "prefix expressions of ~, & and ? (1, 2, 3 operands), 0 and 1", "~&?01",
         _expression, "c-rasp", _EXPRESSION, (Claim("softmax", True, BHATTAMISHRA),),
-        PumpingWitness((), ("&",), ("1",), ("1",), ()),
+        "&ᵐ11ⁿ is accepted if and only if m = n",
     ),
     NamedLanguage(
         "anbn", "n a's, then n b's", "ab", lambda w: w == "a" * (len(w) // 2) + "b" * (len(w) // 2),
-        "counter", _TWO_EQUAL, witness=_witness("a", "b"),
+        "c-rasp", _TWO_EQUAL, witness="aᵐbⁿ is accepted if and only if m = n",
     ),
     NamedLanguage(
         "anbncn", "n a's, n b's, n c's", "abc",
         lambda w: w == "".join(x * (len(w) // 3) for x in "abc"),
-        "c-rasp", _THREE_EQUAL, (Claim("C-RASP", True, YANG),), _witness("a", "b", z="c"),
+        "c-rasp", _THREE_EQUAL, (Claim("C-RASP", True, YANG),),
+        "aᵐbⁿcⁿ is accepted if and only if m = n",
     ),
     NamedLanguage(
         "palindromes", "words that read the same backwards", "ab", lambda w: w == w[::-1],
-        witness=_witness("a", "a", w="b"),
+        witness="aᵐbaⁿ is accepted if and only if m = n",
     ),
 ]  # fmt: skip
 
-#: Named languages, by name.
+#: Maps names to languages.
 NAMED = {language.name: language for language in _ALL}
-
-
-def find(name: str) -> NamedLanguage:
-    """Return the named language ``name``; raise :class:`InputError` for an unknown name."""
-    if name not in NAMED:
-        raise InputError(
-            f"expected the name of a language, got {name!r}; try one of {', '.join(NAMED)}"
-        )
-    return NAMED[name]
-
-
-def describe(named: NamedLanguage) -> list[Verdict]:
-    """Return the verdicts on a named language, one for each class.
-
-    A verdict that Locum computes replaces a published result on the same class.
-
-    >>> {each.key: each.holds for each in describe(NAMED["parity"])}["star_free"]
-    False
-    """
-    found = {verdict.key: verdict for verdict in _decide(named) if verdict.holds is not None}
-    for claim in named.claims:
-        if claim.key not in found:
-            found[claim.key] = Verdict(claim.key, claim.holds, "stated in the paper", claim.source)
-    undecided = {key: Verdict(key, None, "not decided") for key in CLASSES}
-    return list((undecided | found).values())
-
-
-def _decide(named: NamedLanguage) -> list[Verdict]:
-    language = named.language() if named.form else None
-    automaton = None if language is None else language.automaton
-    if automaton is None and named.witness is None:
-        assert language is not None
-        assert language.program is not None
-        automaton = regular_automaton(language.program)
-    found = [] if automaton is None else _of_automaton(automaton)
-    definition = None if language is None else language.program or language.counter
-    if definition is not None:
-        found += verdicts(definition, named.witness)
-    elif named.witness is not None:
-        found += non_regular_verdicts(named.witness)
-    return found
-
-
-def _of_automaton(automaton: DFA) -> list[Verdict]:
-    """Return the verdicts on the regular language of an automaton."""
-    monoid = Monoid(automaton)
-    aperiodic, counts = monoid.is_aperiodic, obstruct(automaton, END) is None
-    last = counts or obstruct(automaton, LAST) is None
-    solvable = aperiodic or all(group.is_solvable for group in monoid.groups())
-    found = [
-        Verdict("regular", True, f"a finite automaton of {len(automaton)} states"),
-        Verdict("star_free", aperiodic, "the syntactic monoid decides", "Schützenberger 1965"),
-        Verdict("masked_UHAT", aperiodic, "exactly the star-free languages", ANGLUIN),
-        Verdict("C-RASP", counts, "decided on the minimal automaton"),
-        Verdict("C-RASP_last", last, "decided on the minimal automaton"),
-        Verdict("solvable", solvable, "groups of the syntactic monoid"),
-    ]
-    if aperiodic or monoid.modular_element is None:
-        found.append(Verdict("UHAT", True, "it is in AC⁰", "Barceló et al. 2024"))
-    else:
-        found.append(Verdict("UHAT", False, "it is not in AC⁰", HAO))
-    if counts or last:
-        found.append(Verdict("softmax", True, "C-RASP programs become softmax decoders", YANG))
-        found.append(Verdict("C-RASP[periodic, local]", True, "C-RASP is contained"))
-    return found

@@ -8,7 +8,6 @@ counts defines more languages, such as PARITY.
 
 >>> from locum.languages import c_rasp
 >>> program = c_rasp.parse('''
-... #import future
 ... z = #("a" && #[j >= i] "b" >= 1) >= 2
 ... ''')
 >>> automaton = without_later_counts(program)

@@ -1,4 +1,4 @@
-"""Read a language from a definition: an expression, an automaton, a formula or a program."""
+"""Read a language from a name or a definition: an expression, an automaton, a formula or a program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from locum.errors import InputError, LimitError
 from locum.files import parse_json, read_text
 from locum.languages import b_rasp, c_rasp, first_order, regular
 from locum.languages.automata import DFA, MAX_STATES, Letter, show_alphabet
-from locum.languages.counters import CounterAutomaton
+from locum.languages.language_catalogue import NAMED, NamedLanguage
 from locum.languages.later_counts import without_later_counts
 from locum.languages.ltl import FIRST, LTL
-from locum.languages.recogniser import Recogniser
+from locum.languages.recogniser import END, Recogniser
 
 #: The forms of a definition, with the suffixes of their files.
 FORMS = {
@@ -23,9 +23,10 @@ FORMS = {
     "ltl": (".ltl",),
     "c-rasp": (".crasp", ".cr"),
     "b-rasp": (".brasp",),
-    "counter": (".counter",),
     "fo": (".fo",),
 }
+#: The form of a text that is the name of a language.
+NAME = "name"
 #: Maximum size of a file in bytes.
 LIMIT = 2**22
 
@@ -36,24 +37,24 @@ class Language:
 
     form: str
     text: str
-    #: The finite automaton; None for programs and counter automata without a computed automaton.
+    #: The finite automaton; None for C-RASP programs without a computed automaton.
     automaton: DFA | None
     #: The program, if the language is given by a program or by a first-order formula.
     program: Recogniser | None = None
     ltl: LTL | None = None
-    #: The counter automaton, if the language is given by one.
-    counter: CounterAutomaton | None = None
     #: A program for the same language without counts of later positions, if ``program`` has such
     #: counts and such a program was found. The two programs agree at the position of the answer.
     reduced: Recogniser | None = None
+    #: The name of the language, if the language is given by its name.
+    name: str = ""
 
     @property
-    def definition(self) -> DFA | Recogniser | CounterAutomaton:
-        """The definition of the language: its automaton, program or counter automaton.
+    def definition(self) -> DFA | Recogniser:
+        """The definition of the language: its automaton or its program.
 
         A program with counts of later positions is replaced by its reduced program, if there is one.
         """
-        found = self.automaton or self.reduced or self.program or self.counter
+        found = self.automaton or self.reduced or self.program
         assert found is not None
         return found
 
@@ -64,7 +65,7 @@ class Language:
 
 
 #: Accepted definitions of a language: text, a file, or an object that represents a definition.
-Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Program | CounterAutomaton"
+Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Program"
 
 
 def as_language(source: Source) -> Language:
@@ -90,8 +91,6 @@ def as_language(source: Source) -> Language:
             if isinstance(reduced, DFA):
                 return Language("c-rasp", source.text, reduced, source)
             return Language("c-rasp", source.text, None, source, reduced=reduced)
-        case CounterAutomaton():
-            return Language("counter", source.text, source.finite_automaton(), counter=source)
         case str() | Path():
             return read(source)
         case _:
@@ -111,16 +110,23 @@ def read(
     accept: str | None = None,
     positions: int | None = None,
 ) -> Language:
-    """Read a language from a file, or from the text itself.
+    """Read a language from a file, from its name, or from the text itself.
 
-    ``form`` is one of :data:`FORMS`. The default for a file is determined by its suffix, and other text
-    is read as a regular expression. The other arguments are passed to the parsers that have these
+    ``form`` is "name" or one of :data:`FORMS`. The default for a file is determined by its suffix. The
+    default for a name in :data:`~locum.languages.language_catalogue.NAMED` is "name", and other text is
+    read as a regular expression. The other arguments are passed to the parsers that have these
     arguments.
+
+    >>> read("parity").name, read("parity", "regex").name
+    ('parity', '')
     """
-    if form is not None and form not in FORMS:
-        raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
-    text, form = _text(source, form)
+    if form is not None and form not in (*FORMS, NAME):
+        raise InputError(f"expected one of {', '.join((*FORMS, NAME))} as the form, got {form!r}")
     letters = None if alphabet is None else tuple(dict.fromkeys(alphabet))
+    named = find_named(source, form, letters)
+    if named is not None:
+        return _read_named(named)
+    text, form = _text(source, form)
     made: Source
     try:
         match form:
@@ -134,8 +140,6 @@ def read(
                     text, alphabet=letters, at=at
                 )  # the expanded formula may be too long
                 return Language(form, text, formula.automaton(), ltl=formula)
-            case "counter":
-                made = CounterAutomaton.parse(text, alphabet=letters)
             case "fo":
                 made = first_order.parse(text, alphabet=letters)
             case "b-rasp":
@@ -147,24 +151,67 @@ def read(
         raise LimitError(f"the language is too large: {error}") from None
 
 
-def _text(source: str | Path, form: str | None) -> tuple[str, str]:
-    path = Path(source) if isinstance(source, Path) or len(str(source)) < 1000 else None
-    by_suffix = {suffix: name for name, suffixes in FORMS.items() for suffix in suffixes}
-    suffix = path.suffix if path is not None and "\n" not in str(path) else ""
+def find_named(
+    source: str | Path, form: str | None = None, alphabet: Iterable[Letter] | None = None
+) -> NamedLanguage | None:
+    """Return the named language that a text refers to, or None for a file or any other text.
+
+    If ``form`` is "name", an unknown name raises an error. An ``alphabet`` other than the alphabet of
+    the named language always raises an error.
+    """
+    if form not in (None, NAME) or (form is None and _file(source) is not None):
+        return None
+    name = str(source).strip()
+    named = NAMED.get(name)
+    if named is None and form == NAME:
+        raise InputError(
+            f"expected the name of a language, got {name!r}; try one of {', '.join(NAMED)}"
+        )
+    if named is not None and alphabet is not None and set(alphabet) != set(named.alphabet):
+        raise InputError(
+            f"{name}: expected the alphabet {show_alphabet(named.alphabet)} of this language, got "
+            f"{show_alphabet(alphabet)}; try form='regex' (--from regex) to read the name as a word"
+        )
+    return named
+
+
+def _read_named(named: NamedLanguage) -> Language:
+    if not named.form:
+        raise InputError(
+            f"{named.name}: expected a language with a definition, got one that has only a Python "
+            "function; try locum language classify"
+        )
+    accept = END if named.form == "c-rasp" else None
+    language = read(named.text, named.form, alphabet=named.alphabet, accept=accept)
+    return replace(language, name=named.name)
+
+
+def _file(source: str | Path) -> Path | None:
+    """Return the path of a source that is a file or has the suffix of a file, or None."""
+    if not isinstance(source, Path) and (len(source) >= 1000 or "\n" in source):
+        return None
+    path = Path(source)
+    suffixes = {suffix for each in FORMS.values() for suffix in each}
     try:
-        is_file = path is not None and path.is_file()
+        is_file = path.is_file()
     except (OSError, ValueError):
         is_file = False
-    if path is not None and (is_file or (isinstance(source, Path) or suffix in by_suffix)):
-        guessed = form or by_suffix.get(suffix)
-        if guessed is None:
-            raise InputError(
-                f"{path}: expected a file with the suffix of a known form ({', '.join(by_suffix)}), "
-                "got "
-                f"{suffix!r}; try --from"
-            )
-        return read_text(path, LIMIT), guessed
-    return str(source), form or "regex"
+    return path if is_file or isinstance(source, Path) or path.suffix in suffixes else None
+
+
+def _text(source: str | Path, form: str | None) -> tuple[str, str]:
+    """Return the text of a definition, and its form."""
+    path = _file(source)
+    if path is None:
+        return str(source), form or "regex"
+    by_suffix = {suffix: name for name, suffixes in FORMS.items() for suffix in suffixes}
+    guessed = form or by_suffix.get(path.suffix)
+    if guessed is None:
+        raise InputError(
+            f"{path}: expected a file with the suffix of a known form ({', '.join(by_suffix)}), got "
+            f"{path.suffix!r}; try --from"
+        )
+    return read_text(path, LIMIT), guessed
 
 
 def read_dfa(text: str) -> DFA:

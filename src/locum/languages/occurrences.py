@@ -13,16 +13,12 @@ of these languages are regular bands.
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from locum.errors import InputError, LimitError
-from locum.languages import b_rasp
+from locum.errors import LimitError
 from locum.languages.automata import DFA, Letter, Word
-from locum.languages.formulas import FALSE, TRUE, Formula, atom, conjunction, disjunction, negation
 
 #: The letters of a word by first occurrence, and by last occurrence.
 Orders: TypeAlias = tuple[tuple[Letter, ...], tuple[Letter, ...]]
@@ -75,44 +71,3 @@ def read_orders(automaton: DFA) -> dict[Orders, int] | Conflict:
                 words[following] = word
                 queue.append(following)
     return states
-
-
-def unmasked_program(automaton: DFA) -> b_rasp.Program:
-    """Return a B-RASP program without masks for a language that depends only on the orders.
-
-    For each letter, one head determines whether the letter occurs. For each pair of letters, one head
-    determines which letter occurs first, and another head determines which letter occurs last.
-    """
-    states = read_orders(automaton)
-    if isinstance(states, Conflict):
-        raise InputError(
-            "expected a language whose words are decided by the orders of first and last occurrences"
-        )
-    definitions: dict[str, Formula | b_rasp.Attention] = {}
-    names = {letter: atom(f'"{letter}"@j') for letter in automaton.alphabet}
-
-    def head(direction: str, name: str, score: Formula, value: Formula) -> Formula:
-        definitions[name] = b_rasp.Attention(direction, "true", score, value, FALSE)
-        return atom(name)
-
-    numbered = list(enumerate(automaton.alphabet))
-    occurs = {a: head(b_rasp.LEFTMOST, f"occurs{i}", names[a], TRUE) for i, a in numbered}
-    before: dict[tuple[Letter, Letter, str], Formula] = {}
-    for (i, a), (k, b) in itertools.combinations(numbered, 2):
-        for direction, name in ((b_rasp.LEFTMOST, "first"), (b_rasp.RIGHTMOST, "last")):
-            either = disjunction(names[a], names[b])
-            is_a = head(direction, f"{name}{i}_{k}", either, names[a])
-            before[a, b, direction], before[b, a, direction] = is_a, negation(is_a)
-
-    def in_order(letters: Sequence[Letter], direction: str) -> list[Formula]:
-        return [before[a, b, direction] for a, b in itertools.pairwise(letters)]
-
-    accepted = []
-    for (first, last), state in states.items():
-        if state in automaton.accepting and first:
-            present = [occurs[a] if a in first else negation(occurs[a]) for a in automaton.alphabet]
-            firsts = in_order(first, b_rasp.LEFTMOST)
-            lasts = in_order(last[::-1], b_rasp.RIGHTMOST)
-            accepted.append(conjunction(*present, *firsts, *lasts))
-    definitions["accepted"] = disjunction(*accepted)
-    return b_rasp.Program(definitions, automaton.alphabet)

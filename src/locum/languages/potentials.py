@@ -24,17 +24,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import gcd, lcm
-from typing import Any
+from math import gcd
 
-from flint import fmpq_mat, fmpz_mat, nmod_mat
+from flint import fmpz_mat
 
 from locum.languages.automata import DFA, components
 
-#: A prime for elimination with small numbers.
-_PRIME = 2**31 - 1
 #: A label; at higher levels, the potential of the state before the label, and the label.
 Label = tuple[int, ...]
 Edge = tuple[int, int, int]
@@ -108,86 +104,12 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """Two transitions with the same label from unseparated states, and the number of exchanges."""
-
-    times: int
-    label: int
-    state: int
-    other: int
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A path, and exchanges of transitions that change a multiple of it to a sum without boundary.
-
-    An exchange replaces a transition by a transition with an equal label, so the label counts are
-    unchanged. In a strongly connected graph, a sum of transitions without boundary is a rational
-    combination of cycles. The label counts of the path are therefore a rational combination of the
-    label counts of cycles.
-    """
-
-    start: int
-    path: tuple[int, ...]
-    factor: int
-    exchanges: tuple[Exchange, ...]
-
-
-@dataclass(frozen=True)
 class Obstruction:
-    """A proof that no counts separate two states of a component with equal visible facts."""
+    """Two states with equal visible facts that no counts separate, and a path between them."""
 
-    graph: Graph
-    #: The path of the first relation leads from one of the two states to the other. All relations
-    #: together define which states are not separated.
-    relations: tuple[Relation, ...]
-
-    @property
-    def states(self) -> tuple[int, int]:
-        """The two states that no counts separate."""
-        first = self.relations[0]
-        return first.start, self._follow(first.start, first.path)
-
-    def _follow(self, state: int, labels: Sequence[int]) -> int:
-        for label in labels:
-            state = self.graph.targets[state][label]
-        return state
-
-    def check(self) -> bool:
-        """Return whether all relations hold, by following every path and summing boundaries of
-        transitions.
-        """
-        root: dict[int, int] = {}
-
-        def find(state: int) -> int:
-            while state in root:
-                state = root[state]
-            return state
-
-        ends = [self._follow(each.start, each.path) for each in self.relations]
-        for each, end in zip(self.relations, ends, strict=True):
-            if end == each.start or self.graph.seen[end] != self.graph.seen[each.start]:
-                return False
-            if find(end) != find(each.start):
-                root[find(end)] = find(each.start)
-        part = next(set(part) for part in self.graph.components if ends[0] in part)
-        for each, end in zip(self.relations, ends, strict=True):
-            boundary = Counter({end: each.factor, each.start: -each.factor})
-            for swap in each.exchanges:
-                target = self.graph.targets[swap.state][swap.label]
-                other = self.graph.targets[swap.other][swap.label]
-                if find(swap.state) != find(swap.other):
-                    return False
-                for end_or_start, sign in (
-                    (target, -1),
-                    (other, 1),
-                    (swap.state, 1),
-                    (swap.other, -1),
-                ):
-                    boundary[end_or_start] += sign * swap.times
-            if not each.factor or any(boundary.values()) or not part.issuperset(boundary):
-                return False
-        return True
+    states: tuple[int, int]
+    #: The labels of a path within a component from the first state to the second.
+    path: tuple[int, ...]
 
 
 def separate(graph: Graph) -> list[Component] | Obstruction:
@@ -219,7 +141,7 @@ def _separate(graph: Graph, states: Sequence[int]) -> Component | Obstruction:
             break
         labels = [(level.of_state[state], label) for state, label, _ in edges]
         if len(set(labels)) == kinds:
-            return _obstruct(graph, inside, edges, level)
+            return _obstruct(graph, inside, level)
         kinds = len(set(labels))
     return Component(tuple(states), tuple(levels))
 
@@ -295,90 +217,14 @@ def _refine(best: dict[int, int], own: Mapping[int, int], seen: Sequence[Hashabl
         factor += 1
 
 
-def _obstruct(graph: Graph, inside: frozenset[int], edges: Sequence[Edge], level: Level) -> Obstruction:
-    """Return an obstruction with relations between states with equal visible facts and equal
-    potentials.
-    """
-    classes: dict[Hashable, list[int]] = {}
+def _obstruct(graph: Graph, inside: frozenset[int], level: Level) -> Obstruction:
+    """Return two states with equal visible facts and equal potentials, and a path between them."""
+    alike: dict[Hashable, list[int]] = {}
     for state in sorted(inside):
-        classes.setdefault((graph.seen[state], level.of_state[state]), []).append(state)
-    first_edge: dict[Label, Edge] = {}
-    columns: dict[tuple[int, ...], tuple[int, int, int]] = {}
-    place = {state: i for i, state in enumerate(sorted(inside))}
-    for state, label, target in edges:
-        other, _, reached = first_edge.setdefault(
-            (level.of_state[state], label), (state, label, target)
-        )
-        column = [0] * len(place)
-        for end, sign in ((target, 1), (state, -1), (reached, -1), (other, 1)):
-            column[place[end]] += sign
-        if any(column):
-            columns.setdefault(tuple(column), (label, state, other))
-    swaps = list(columns.values())
-    pairs = [(start, end) for start, *others in classes.values() for end in others]
-    wanted = []
-    for start, end in pairs:
-        boundary = [0] * len(place)
-        boundary[place[end]], boundary[place[start]] = 1, -1
-        wanted.append(boundary)
-    relations = []
-    for (start, end), factors in zip(pairs, _solve(list(columns), wanted), strict=True):
-        factor = lcm(*(value.denominator for value in factors.values()))
-        used = tuple(Exchange(int(value * factor), *swaps[i]) for i, value in factors.items())
-        relations.append(Relation(start, graph.path(start, end, inside), factor, used))
-    relations.sort(key=lambda each: len(each.path))
-    return Obstruction(graph, tuple(relations))
-
-
-def _solve(
-    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
-) -> Iterator[dict[int, Fraction]]:
-    """Yield, for each wanted vector, a rational linear combination of the columns.
-
-    A combination maps the indices of columns to coefficients other than 0. All vectors are solved by
-    one elimination, with columns that are independent modulo a prime. These columns may not suffice,
-    and then all columns are used.
-    """
-    for chosen in (_independent(columns), list(range(len(columns)))):
-        found = _eliminate([columns[i] for i in chosen], wanted)
-        if found is not None:
-            for values in found:
-                yield {chosen[i]: value for i, value in values.items()}
-            return
-    raise AssertionError("the states are separated")
-
-
-def _independent(columns: Sequence[Sequence[int]]) -> list[int]:
-    """Return the indices of columns that are independent modulo a prime, and hence independent."""
-    rows = list(zip(*columns, strict=True))
-    matrix = nmod_mat(len(rows), len(columns), [value for row in rows for value in row], _PRIME)
-    return _pivots(*matrix.rref())
-
-
-def _eliminate(
-    columns: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]
-) -> list[dict[int, Fraction]] | None:
-    """Return a linear combination of the columns for each wanted vector, or None if one of the vectors
-    has none.
-    """
-    size = len(columns)
-    rows = zip(*columns, *wanted, strict=True)
-    matrix = fmpq_mat(len(wanted[0]), size + len(wanted), [value for row in rows for value in row])
-    reduced, rank = matrix.rref()
-    pivots = _pivots(reduced, rank)
-    if pivots and pivots[-1] >= size:
-        return None
-    combinations = []
-    for each in range(size, size + len(wanted)):
-        values = ((pivot, reduced[row, each]) for row, pivot in enumerate(pivots))
-        combinations.append({at: Fraction(int(x.p), int(x.q)) for at, x in values if x != 0})
-    return combinations
-
-
-def _pivots(reduced: Any, rank: int) -> list[int]:
-    """Return the column of the first entry other than 0 in each row of a reduced matrix."""
-    pivots: list[int] = []
-    for row in range(rank):
-        first = pivots[-1] + 1 if pivots else 0
-        pivots.append(next(i for i in range(first, reduced.ncols()) if reduced[row, i] != 0))
-    return pivots
+        alike.setdefault((graph.seen[state], level.of_state[state]), []).append(state)
+    found = [
+        Obstruction((start, end), graph.path(start, end, inside))
+        for start, *others in alike.values()
+        for end in others
+    ]
+    return min(found, key=lambda each: len(each.path))

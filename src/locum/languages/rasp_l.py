@@ -18,18 +18,14 @@ at every position. :class:`NextToken` uses such a program to generate tokens one
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from locum.errors import InputError
 from locum.graph import Atom, Node, abbreviate, build, postorder
 from locum.graph.node import node_of
 from locum.graph.operations import OPERATIONS
-from locum.languages.counting import EXTENSIONS
-from locum.languages.counting import require as require_counting
 from locum.rasp.handles import Selector, SOp
 from locum.rasp.python import (
     aggregate,
@@ -237,78 +233,6 @@ def _is_causal(selector: Node) -> bool:
     return False
 
 
-# Length generalisation ------------------------------------------------------------------------------
-
-#: Lengths of the random sequences, and number of sequences of each length.
-LENGTHS, SEQUENCES = (2, 4, 8, 16, 32), 5
-
-
-@dataclass(frozen=True)
-class GeneralisationReport:
-    """Properties of a program that are relevant for its generalisation to longer inputs."""
-
-    problems: tuple[Problem, ...]
-    #: Number of nodes in the graph of the program, without constants and inputs.
-    operations: int
-    layers: int
-    heads: tuple[int, ...]
-    #: Number of sequences that were run, and the first one whose output depends on later tokens.
-    sequences: int
-    changed: tuple[Atom, ...] | None
-    #: "C-RASP", "C-RASP[periodic, local]", or "" if the program is neither.
-    counting: str
-
-    @property
-    def is_rasp_l(self) -> bool:
-        """Whether the program is RASP-L, and no run shows that an output depends on later tokens."""
-        return not self.problems and self.changed is None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible dictionary."""
-        problems = [problem._asdict() for problem in self.problems]
-        return asdict(self) | {"problems": problems, "rasp_l": self.is_rasp_l}
-
-
-def report_generalisation(
-    program: SOp, symbols: Sequence[Atom], *, seed: int = 0
-) -> GeneralisationReport:
-    """Report properties of a program that are relevant for its generalisation to longer inputs.
-
-    The outputs on the first half of random sequences of ``symbols`` are compared with the outputs on
-    the whole sequences, of up to 32 tokens. The outputs of RASP-L programs must not depend on later
-    tokens.
-
-    >>> report = report_generalisation(mode(), [0, 1, 2])
-    >>> report.is_rasp_l, report.layers, report.changed
-    (True, 4, None)
-    """
-    if not symbols:
-        raise InputError("expected one symbol or more to run the program on, got none")
-    rng = random.Random(seed)
-    changed, sequences = None, 0
-    for size in LENGTHS:
-        for _ in range(SEQUENCES):
-            sequence = [rng.choice(symbols) for _ in range(size)]
-            whole, half = program(sequence), program(sequence[: size // 2])
-            sequences += 1
-            if changed is None and whole[: size // 2] != half:
-                changed = tuple(sequence)
-    nodes = [node for node in postorder(node_of(program)) if node.inputs]
-    built = program.architecture
-    return GeneralisationReport(
-        tuple(find_problems(program)), len(nodes), built.layers, tuple(built.heads), sequences, changed,
-        _counting_class(program),
-    )  # fmt: skip
-
-
-def _counting_class(program: SOp) -> str:
-    for name, extensions in (("C-RASP", ()), ("C-RASP[periodic, local]", EXTENSIONS)):
-        with contextlib.suppress(InputError):
-            require_counting(node_of(program), extensions)
-            return name
-    return ""
-
-
 # Next-token programs --------------------------------------------------------------------------------
 
 
@@ -431,14 +355,3 @@ def addition() -> NextToken:
     last_hint = where(tokens == EQ, 0, hint)
     following = kqv(of_first, last_hint, of_first, gt, default=EOS, reduction="min")
     return NextToken("addition", where(tokens >= HINTS, digit, following), EOS)
-
-
-#: The published programs by name.
-PROGRAMS: dict[str, Callable[[], NextToken | SOp]] = {
-    "copy": copy,
-    "reverse": reverse,
-    "count": count_up,
-    "mode": mode,
-    "parity": parity,
-    "addition": addition,
-}

@@ -2,8 +2,8 @@
 
 The position of the answer determines which languages can be recognised. A program whose answer is read
 at the **last symbol** can use this symbol, and is undefined for the empty word. An **end marker** is an
-additional position without a symbol of the alphabet. For example, a C-RASP program without ``#import``
-can recognise (a+b)*b if its answer is read at the last symbol, but not at an end marker.
+additional position without a symbol of the alphabet. For example, a C-RASP program without position
+predicates can recognise (a+b)*b if its answer is read at the last symbol, but not at an end marker.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from locum.errors import InputError
 from locum.languages.automata import DFA, Letter
-from locum.languages.counters import PLAIN, CounterAutomaton, CounterMachine, Meanings, Register
+from locum.languages.counters import PLAIN, CounterMachine, Meanings, Register
+from locum.languages.recogniser import Recogniser
 
 #: The possible answers of Spacer.
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
@@ -103,23 +104,22 @@ def ask(
     end: float,
     *,
     empty: bool,
-    guided: bool = False,
 ) -> str:
     """Return whether two machines agree on all words: "equal", "different" or "unknown".
 
     The search stops when the CPU time of the process reaches ``end``, or after ``MAX_TRIES`` attempts.
-    Without ``empty``, the empty word is excluded. ``guided`` enables Spacer's global generalisation,
-    which finds linear equations between counts. Without ``guided``, every other attempt enables it. The
-    order in which Spacer tries invariants varies, so Spacer may answer the same question quickly or not
-    at all. Attempts are therefore repeated with another seed, with the machines in the other order, and
-    with increasing time limits.
+    Without ``empty``, the empty word is excluded. Every other attempt enables Spacer's global
+    generalisation, which finds linear equations between counts. The order in which Spacer tries
+    invariants varies, so Spacer may answer the same question quickly or not at all. Attempts are
+    therefore repeated with another seed, with the machines in the other order, and with increasing time
+    limits.
     """
     machines, seconds = (one, other), FIRST_TRY
     for seed in range(MAX_TRIES):
         now = time.process_time()
         if now >= end:
             break
-        answer = _try(machines, alphabet, min(end, now + seconds), empty, guided or seed % 2 == 1, seed)
+        answer = _try(machines, alphabet, min(end, now + seconds), empty, seed)
         if answer != UNKNOWN:
             return answer
         machines, seconds = machines[::-1], 1.5 * seconds
@@ -131,7 +131,6 @@ def _try(
     alphabet: Sequence[Letter],
     end: float,
     empty: bool,
-    guided: bool,
     seed: int,
 ) -> str:
     z3 = z3_module()
@@ -148,7 +147,7 @@ def _try(
     solver = z3.Fixedpoint(ctx=context)
     solver.set("engine", "spacer")
     solver.set("spacer.random_seed", seed)
-    solver.set("spacer.global", guided)
+    solver.set("spacer.global", seed % 2 == 1)
     reached = z3.Function("reached", *([integer] * len(registers)), boolean)
     differs = z3.Function("differs", boolean)
     solver.register_relation(reached, differs)
@@ -250,8 +249,6 @@ def _meanings(z3: Any, context: Any) -> Meanings:
     }
 
 
-def machine_of(language: Any) -> Machine:
-    """Return the machine of a C-RASP program, of a finite automaton or of a counter automaton."""
-    if isinstance(language, CounterAutomaton):
-        return language
+def machine_of(language: DFA | Recogniser) -> Machine:
+    """Return the machine of a finite automaton or of a C-RASP program."""
     return AutomatonMachine(language) if isinstance(language, DFA) else CounterMachine(language)

@@ -25,23 +25,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from locum.errors import InputError, LimitError
-from locum.languages import b_rasp
-from locum.languages.automata import DFA, components
+from locum.languages.automata import DFA
 from locum.languages.formulas import (
-    FALSE,
     TRUE,
     Formula,
     atom,
-    atoms,
     conjunction,
     disjunction,
     fold,
     make,
     negation,
     rebuilt,
-    substitute,
 )
-from locum.languages.ltl import FIRST, LAST, LTL, unary
+from locum.languages.ltl import FIRST, LTL, unary
 from locum.languages.monoid import Monoid
 
 #: The image of each state.
@@ -68,86 +64,6 @@ def ltl_of(automaton: DFA) -> LTL:
     makers = _Induction().makers(letters, len(minimal))
     accepting = [formula for mapping, formula in makers.items() if mapping[0] in minimal.accepting]
     return LTL(disjunction(*accepting), minimal.alphabet, FIRST)
-
-
-def past_ltl_of(automaton: DFA) -> LTL:
-    """Return a formula of past operators for the non-empty words of a star-free language.
-
-    The formula holds at the last position of these words. The formula is the mirror image of a formula
-    for the reversed language.
-    """
-    mirrored = {"next": "yesterday", "until": "since"}
-
-    def changed(part: Formula, below: Sequence[Formula]) -> Formula:
-        operator = mirrored.get(part.op)
-        return rebuilt(part, below) if operator is None else make(operator, *below)
-
-    return LTL(fold(ltl_of(automaton.reversed()).formula, changed), automaton.alphabet, LAST)
-
-
-def without_next(ltl: LTL) -> LTL:
-    """Return a formula without X that agrees with ``ltl`` on words in which neighbouring letters
-    differ.
-
-    On such words, X φ holds at a letter a if and only if a U (¬a ∧ φ) does. A formula without X and Y
-    does not distinguish a letter from its repetition. If the language of ``ltl`` has this property, and
-    ``ltl`` does not contain Y, the formula without X therefore defines the same language.
-    """
-
-    def changed(part: Formula, below: Sequence[Formula]) -> Formula:
-        if part.op != "next":
-            return rebuilt(part, below)
-        letters = map(atom, ltl.alphabet)
-        return disjunction(
-            *(conjunction(a, make("until", a, conjunction(negation(a), below[0]))) for a in letters)
-        )
-
-    return LTL(fold(ltl.formula, changed), ltl.alphabet, ltl.at)
-
-
-def past_program(automaton: DFA) -> b_rasp.Program:
-    """Return a B-RASP program whose heads only test whether a condition held at an earlier position.
-
-    The answer must be read at an end marker. At the last symbol, such heads recognise more languages,
-    because this symbol is then visible. The automaton must not return to a state that it has left. A
-    state is then current if it was entered earlier and no letter that leaves the state has been read
-    since. The states are tested in topological order, beginning with the initial state.
-    """
-    definitions: dict[str, Formula | b_rasp.Attention] = {}
-
-    def named(name: str, value: Formula) -> Formula:
-        definitions[name] = value
-        return atom(name)
-
-    def earlier(name: str, value: Formula) -> Formula:
-        score = substitute(value, {each: atom(f"{each}@j") for each in atoms(value)})
-        definitions[name] = b_rasp.Attention(b_rasp.LEFTMOST, "j < i", score, TRUE, FALSE)
-        return atom(name)
-
-    letters = [atom(f'"{letter}"') for letter in automaton.alphabet]
-    entering: dict[int, list[Formula]] = {}
-    accepting: list[Formula] = []
-    for part in reversed(components(automaton.transitions)):
-        if len(part) > 1:
-            raise InputError("expected an automaton that never returns to a state that it has left")
-        (state,) = part
-        row = automaton.transitions[state]
-        entered = TRUE
-        if state:
-            at = disjunction(*entering[state])
-            entered = earlier(f"entered{state}", named(f"enters{state}", at))
-        leaving = disjunction(*(a for a, target in zip(letters, row, strict=True) if target != state))
-        current = entered
-        if leaving is not FALSE:
-            left = earlier(f"left{state}", named(f"leaves{state}", conjunction(entered, leaving)))
-            current = conjunction(entered, negation(left))
-        for a, target in zip(letters, row, strict=True):
-            if target != state:
-                entering.setdefault(target, []).append(conjunction(current, a))
-        if state in automaton.accepting:
-            accepting.append(current)
-    definitions["accepted"] = disjunction(*accepting)
-    return b_rasp.Program(definitions, automaton.alphabet)
 
 
 class _Induction:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from locum.languages.automata import DFA, Letter, show_word
 from locum.languages.c_rasp_positions import PositionObstruction
-from locum.languages.c_rasp_programs import PositionGraph, before_last
+from locum.languages.c_rasp_programs import before_last
 from locum.languages.monoid import Group, Monoid
 from locum.languages.occurrences import Conflict, orders_of, read_orders
 from locum.languages.potentials import Obstruction
@@ -28,15 +28,14 @@ class Witness:
     #: The property, a key of :data:`PROPERTIES`.
     kind: str
     words: Words
-    #: For counts, the relations between states that no counts separate.
-    proof: Obstruction | PositionObstruction | None = field(default=None, repr=False)
 
     def check(self, automaton: DFA) -> bool:
-        """Run the words on a minimal automaton, and return whether they have the property."""
-        run = _Run(automaton)
-        if self.proof is not None:
-            return _check_counts(run, self.words, self.proof)
-        return PROPERTIES[self.kind][1](run, self.words)
+        """Run the words on a minimal automaton, and return whether they have the property.
+
+        For the kind "counts", this returns whether the detour changes membership. The decision that no
+        counts detect the detour is not repeated.
+        """
+        return PROPERTIES[self.kind][1](_Run(automaton), self.words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as a JSON-compatible dictionary."""
@@ -179,27 +178,9 @@ def _check_unsolvable(run: _Run, words: Words) -> bool:
     return Group(tuple(range(len(orbit))), rows, ()).generates_its_commutators()
 
 
-def _check_counts(run: _Run, words: Words, proof: Obstruction | PositionObstruction) -> bool:
-    """Return whether the words lead to two different states that no counts separate.
-
-    The suffix must lead to acceptance from exactly one of the two states.
-    """
-    automaton = run.automaton
-    if isinstance(proof, PositionObstruction):
-        if proof.automaton != automaton:
-            return False
-        states, inner = tuple(proof.states[i] for i in proof.obstruction.states), proof.check()
-        if len(words["prefix"]) % proof.period != proof.remainder:
-            return False
-    else:
-        if "last" in words:  # the automaton of the words to which this letter must be appended
-            place = automaton.alphabet.index(words["last"][0])
-            run = _Run(before_last(automaton)[place])
-        states = proof.states
-        inner = proof.graph == PositionGraph(run.automaton).graph and proof.check()
-    one, other = run(0, words["prefix"]), run(0, words["prefix"], words["detour"])
-    differ = run.accepts(one, words["suffix"]) != run.accepts(other, words["suffix"])
-    return inner and differ and (one, other) == states
+def _check_counts(run: _Run, words: Words) -> bool:
+    prefix, detour, end = words["prefix"], words["detour"], (*words["suffix"], *words.get("last", ()))
+    return run.accepts(0, prefix, end) != run.accepts(0, prefix, detour, end)
 
 
 _MODULAR = (
@@ -236,8 +217,7 @@ PROPERTIES: Mapping[str, tuple[str, Callable[[_Run, Words], bool]]] = {
     "locals": (_LOCALS, _check_locals),
     "knast": (_KNAST, _check_knast),
     "unsolvable": ("after {prefix}, {generators} generate a perfect group", _check_unsolvable),
-    # Verified by the relations of the proof.
-    "counts": ("after {prefix} and suitable cycles, no counts detect {detour}", _check_return),
+    "counts": ("after {prefix} and suitable cycles, no counts detect {detour}", _check_counts),
 }
 
 
@@ -398,29 +378,34 @@ class Finder:
         words = {f"generator_{i}": self.monoid.word(n) for i, n in enumerate(generators, 1)}
         return Witness("unsolvable", {"prefix": self.prefix(state)} | words)
 
-    def counts(self, proof: Obstruction | PositionObstruction, last: Letter | None = None) -> Witness:
+    def counts(self, found: Obstruction, last: Letter | None = None) -> Witness:
         """Return words that lead to two states that no counts separate, and a word that distinguishes
         them.
+
+        With a ``last`` letter, the states belong to the automaton of the words to which this letter is
+        appended.
         """
         finder = self
-        if isinstance(proof, PositionObstruction):
-            states = tuple(proof.states[i] for i in proof.obstruction.states)
-            prefix = self.prefix(states[0], proof.remainder, proof.period)
-            detour = proof.word(proof.obstruction.relations[0].path)
-        else:
-            if last is not None:
-                before = before_last(self.automaton)[self.automaton.alphabet.index(last)]
-                finder = Finder(before, self.monoid)
-            states = proof.states
-            prefix = finder.prefix(states[0])
-            detour = tuple(finder.automaton.alphabet[label] for label in proof.relations[0].path)
-        one, other = states
+        if last is not None:
+            before = before_last(self.automaton)[self.automaton.alphabet.index(last)]
+            finder = Finder(before, self.monoid)
         words = {
-            "prefix": prefix,
-            "detour": detour,
-            "suffix": finder.distinguish(one, other),
+            "prefix": finder.prefix(found.states[0]),
+            "detour": tuple(finder.automaton.alphabet[label] for label in found.path),
+            "suffix": finder.distinguish(*found.states),
         }
-        return Witness("counts", words | ({} if last is None else {"last": (last,)}), proof)
+        return Witness("counts", words | ({} if last is None else {"last": (last,)}))
+
+    def counts_with_positions(self, found: PositionObstruction) -> Witness:
+        """Return words that lead to two states that no counts separate, for any position predicates,
+        and a word that distinguishes them.
+        """
+        words = {
+            "prefix": self.prefix(found.states[0], found.remainder, found.period),
+            "detour": found.detour,
+            "suffix": self.distinguish(*found.states),
+        }
+        return Witness("counts", words)
 
     def distinguish(self, one: int, other: int) -> tuple[Letter, ...]:
         """Return a shortest word that leads to acceptance from exactly one of two states."""

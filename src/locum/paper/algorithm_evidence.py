@@ -7,17 +7,14 @@ run as corrected. The results are compared with NumPy, and in one check with a l
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from locum.paper import algorithms, listings
-from locum.paper.algorithms import Array, circ, prop
-from locum.paper.checks import SQUARE
+from locum.paper.algorithms import SQUARE, Array, circ, prop
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
@@ -104,20 +101,6 @@ def check_algorithm_3() -> Iterator[Evidence]:
     yield summarise(what, corrected, "r, k, c", about=CORRECTED)
 
 
-def check_lines_of_algorithm_3() -> Iterator[Evidence]:
-    """Check whether the last comment of Algorithm 3 refers to the correct lines."""
-    source = inspect.getsource(algorithms)
-    products, places = (
-        re.findall(rf"# (\d): {re.escape(line)}", source)[0] for line in ("M_ll′ =", "R″_l[i, j] = 1")
-    )
-    yield Evidence(
-        "the comment: sequences from line 4, attention matrices from line 5",
-        f"M is in line {products}, R″ in line {places}",
-        (products, places) == ("4", "5"),
-        erratum="E39",
-    )
-
-
 def check_size_of_product() -> Iterator[Evidence]:
     """Check that the corrected Algorithm 3 is right exactly at the shapes at which the result fits."""
     outcomes = try_shapes(_TRIPLES, _product_by(algorithms.algorithm_3_corrected))
@@ -171,16 +154,6 @@ def check_algorithm_5() -> Iterator[Evidence]:
         by_listing = listings.program("cofactor", [1.0] * 9)(prop(A).tolist())
         return algorithms.algorithm_5_corrected(prop(A), *shape)[0], by_listing
 
-    places = np.arange(9.0)
-    read = circ(algorithms.cofactor_matrices(3, 3)[0], places)
-    # For position i, line 1 computes the position one row down and one column to the right, cyclically.
-    computed = [3 * ((i // 3 + 1) % 3) + (i % 3 + 1) % 3 for i in range(9)]
-    yield Evidence(
-        "R_α reads the place that line 1 computes, as the selectors of Listing 7 do; order 3",
-        f"place 0 reads {read[0]:g}, line 1 computes {computed[0]}",
-        measure_error(read, computed) <= TOLERANCE,
-        erratum="E25",
-    )
     same = try_shapes([(2,), (3,), (4,), (5,)], cofactors)
     orders = {
         word: ", ".join(

@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 
+#: The matrix of Figure 3, whose inverse the paper computes.
+SQUARE = np.array([[7.0, 8.0, 12.0], [10.0, 11.0, 9.0], [2.0, 4.0, 21.0]])
+
 
 def prop(A: NDArray[Any]) -> Array:
     """Return the entries of a matrix as a sequence, row by row."""

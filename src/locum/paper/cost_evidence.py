@@ -17,12 +17,11 @@ from locum.constructions import Matrix
 from locum.graph import stable_hash
 from locum.graph.node import node_of
 from locum.networks.compiler import compile as compile_program
-from locum.networks.looped import FleqMachine, Product, Transposition, inversion_program
+from locum.networks.looped import Product, Transposition
 from locum.networks.looped.block import bits_for, code
 from locum.paper import figure2, listings
 from locum.paper.algorithm_evidence import draw, fits, softmax, sort_pairs
 from locum.paper.algorithms import prop
-from locum.paper.checks import SQUARE
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
@@ -200,12 +199,9 @@ def check_table_1() -> Iterator[Evidence]:
         not found.holds,
         erratum="E20",
     )
-    registers, instructions = inversion_program(SQUARE, 30)
-    machine = FleqMachine(3, len(registers), len(instructions))
     for operation, printed, block in (
         ("transposition", "4L, 1H", Transposition(3)),
         ("multiplication", "2L, 1H", Product(3, 3, 3)),
-        ("inversion", "13L, 1H", machine),
     ):
         result = f"our reconstruction: {block.architecture.layers} layers, width {max(block.architecture.heads)}"
         yield Evidence(f"looped transformers, {operation}: {printed}", result, True, CONTEXT)
@@ -295,28 +291,5 @@ def check_weights() -> Iterator[Evidence]:
             f"{size.layers} layers, heads {list(size.heads)}, d_model {size.d_model}, "
             f"{size.parameters:,} parameters; error {error:.0e}",
             error <= 1e-9,
-            OURS,
-        )
-
-
-def check_learning() -> Iterator[Evidence]:
-    """Train U from its weights plus noise of two levels, with its zero weights frozen."""
-    try:
-        from locum.experiments.learning.training import train  # torch is imported on first use
-    except ImportError:
-        yield Evidence("training U from noise", "not run: needs locum[torch]", True, CONTEXT)
-        return
-    scales = {0.003: True, 0.1: False}
-    rows = train(
-        {"task": "U", "order": [2, 1, 1], "sigmas": list(scales), "trainable": "nonzeros",
-         "seeds": 2, "steps": 30, "batch": 16}
-    )["rows"]  # fmt: skip
-    for sigma, recovers in scales.items():
-        trained = [row for row in rows if row["sigma"] == sigma]
-        recovered = sum(row["recovered"] for row in trained)
-        yield Evidence(
-            f"U(2, 1, 1) trained by Adam from relative noise {sigma:g} on its weights, zeros held",
-            f"{recovered} of {len(trained)} networks recover",
-            recovered == (len(trained) if recovers else 0),
             OURS,
         )

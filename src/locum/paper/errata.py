@@ -12,23 +12,10 @@ as printed and proves the corrected statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from locum.paper import as_printed
-from locum.paper.item import ClaimInstance
-from locum.proofs.claims.claim import Claim
-
-#: The meaning of each severity.
+#: The meaning of each severity. The severity of E25 is "remark", which is not counted.
 SEVERITIES = {"A": "wrong results", "B": "a wrong statement or proof", "C": "notation or wording"}
-
-
-class Refutable(NamedTuple):
-    """A printed statement that the prover refutes, and the corrected statement that it proves."""
-
-    claim: Callable[[], Claim]
-    corrected: ClaimInstance
 
 
 @dataclass(frozen=True)
@@ -43,7 +30,8 @@ class Erratum:
     wrong: str
     counterexample: str
     right: str
-    refutable: Refutable | None = None
+    #: Whether the erratum follows from reading alone, so that no run demonstrates it.
+    text_only: bool = False
 
     @property
     def row(self) -> str:
@@ -57,7 +45,7 @@ class Erratum:
             f"### {self.number} ({self.severity}): {self.where}",
             "\n".join(f"> `{quote}`\n>" for quote in self.quotes).removesuffix("\n>"),
             f"**Problem.** {self.wrong}",
-            f"**Counterexample.** {self.counterexample}",
+            f"**Counterexample{' (text only)' if self.text_only else ''}.** {self.counterexample}",
             f"**Correction.** {self.right}",
         ]
         return "\n\n".join(parts)
@@ -77,7 +65,6 @@ _ALL = [
         "At an odd position `MinSel` selects nothing, so `MaxminusMin` is the token itself. A negative token at an odd position therefore sets `reqFlip`. Algorithm 4 is right.",
         "For the input `[1, −2]`, the listing returns `[1, 1]`.",
         "`reqFlip = 1 if (MaxminusMin<0 and indices%2==0) else 0;`",
-        Refutable(as_printed.maxmin_listing, ClaimInstance("maxmin", (2,))),
     ),
     Erratum(
         "E3", "A", "Listing 6, Match₂",
@@ -85,7 +72,6 @@ _ALL = [
         "The token p belongs to the domain {1, …, p}. The query of this token is p − 0 = p. No key `tokens%p` equals p, so the listing misses every match of the token p.",
         "The input is (p, p). For example, if p = 5 and the input is `[5, 5]`, the listing returns `[0, 0]` instead of `[1, 1]`.",
         "`sel = select(tokens%p, (p - (tokens%p))%p, ==);`",
-        Refutable(as_printed.match2_listing, ClaimInstance("match2", (2, 5))),
     ),
     Erratum(
         "E4", "C", "Lemma inversion, expression in RASP",
@@ -107,7 +93,6 @@ _ALL = [
         "A row of the result has c entries, so the product of row l and column l′ belongs at position l̃c + l̃′. The printed index is right only for k = c or r = 1. Listing 3 is right.",
         "For (r, k, c) = (2, 2, 3), the algorithm adds two products at the same position.",
         "The index of R″ is l̃c + l̃′ + 1.",
-        Refutable(as_printed.algorithm_3, ClaimInstance("matmul", (2, 2, 3))),
     ),
     Erratum(
         "E7", "A", "Algorithm 2, R_l",
@@ -115,7 +100,6 @@ _ALL = [
         "A row of A occupies c positions of prop(A), but the block of R_l has r rows. The printed matrices are right only for r = c. Listing 2 does not contain this error. Theorem 1 is not affected, because it applies softmax only to n×n matrices.",
         "For (r, c) = (2, 3), `sum` is 0 at positions 4 and 5, so the last line divides by zero.",
         "The blocks of R_l have c(l − 1), c and c(r − l) rows.",
-        Refutable(as_printed.algorithm_2, ClaimInstance("softmax", (2, 3))),
     ),
     Erratum(
         "E8", "C", "Appendix, last paragraph, number of heads",
@@ -123,6 +107,7 @@ _ALL = [
         "The count of five layers and four heads is right only if `Cofactor()` is computed once. The text refers to Figure 3 for this count, but the printed expression calls `Cofactor()` twice.",
         "If every call in the expression is counted, `Cofactor()/Det(Cofactor())` has eight selectors in its second layer.",
         "Write `cf = Cofactor(); cf/Det(cf)`, followed by the transposition. Then the count of five layers and four heads is right: the quotient has four layers, and the transposition is the fifth.",
+        text_only=True,
     ),
     Erratum(
         "E9", "B", "Proposition 1D, base case",
@@ -144,14 +129,13 @@ _ALL = [
         "The product R ∘ s reads s at (i − t) mod |s|, but the definition of ρ_t reads s at (i + t) mod |s|. The sign in the RASP code, of which the source shows only `(indices+t)`, agrees with the definition.",
         "For t = 2 on (10, 20, 30, 40, 50), the matrix yields (40, 50, 10, 20, 30), and the definition yields (30, 40, 50, 10, 20).",
         "Write j = (i + t) mod |s|.",
-        Refutable(as_printed.shift_matrix, ClaimInstance("shift", (5, 2))),
     ),
     Erratum(
-        "E12", "C", "Lemma multi-head, bounds of identify",
-        (r"0 \le i^\prime-1 \le i < i^\prime+k \le |s|-1",),
-        "The bound i′ + k ≤ |s| − 1 excludes the last element, which requires i′ + k = |s|. The RASP code accepts this case.",
+        "E12", "C", "Lemma multi-head, indices of identify",
+        (r"0 \le i^\prime-1 \le i < i^\prime+k \le |s|-1", r"a length-preserved sequence $0\dots0s_{i-1} \dots s_{i+k-1}0\dots0$"),
+        "The bound i′ + k ≤ |s| − 1 excludes the last element, which requires i′ + k = |s|. The RASP code accepts this case. The result and the RASP code write i for i′, but i is the index that runs over the subsequence.",
         "For i′ = 2 and k = 1 on (10, 20, 30), the code returns (0, 20, 30), but 2 + 1 > 3 − 1.",
-        "Write i′ + k ≤ |s|.",
+        "Write i′ + k ≤ |s|, and i′ instead of i in the result and in the RASP code.",
     ),
     Erratum(
         "E13", "B", "Lemma multi-head, offset of a head and length",
@@ -170,10 +154,9 @@ _ALL = [
     Erratum(
         "E15", "A", "Corollary hierarchy, end of the proof",
         (r"contribute only trivial linear transformations (due to $\mathbf{0}$ and $\mathbf{I}$ blocks), leaving the simulation exact",),
-        "The statement is correct, but the embedding in the proof is wrong. A padded row has score 0, and exp(0) = 1 enters the denominator Zᵢ of each row. Row i of T(X) is therefore multiplied by Zᵢ/(Zᵢ + n − m), which is 1 only if n = m.",
+        "The embedding in the proof is wrong. A padded row has score 0, and exp(0) = 1 enters the denominator Zᵢ of each row. Row i of T(X) is therefore multiplied by Zᵢ/(Zᵢ + n − m), which is 1 only if n = m. For the U of Theorem 1, the statement is right with other embeddings if m divides n or if d ≥ e + 2. For the remaining sizes, Locum uses another U with a masked softmax, as the theorem in Coq does.",
         "Let m = e = e_v = 1, X = (1), A = (0) and V = (1). If T is simulated in order (2, 2, 2), the first entry is ½ instead of 1.",
-        "Mask the softmax, so that it sums over the first m keys only (`softmax(scores, mask=m)`). If the mask is among the tokens, the corollary is right. If m divides n, repeating the rows of X is exact without a mask.",
-        Refutable(as_printed.zero_padding, ClaimInstance("hierarchy", (1, 1, 1, 2, 2, 2))),
+        "If m divides n, repeat the rows of X. If d ≥ e + 2, repeat the rows of X up to n rows, and add the entries 1 and −log c to each row, where c is the number of its copies. Set Ã[e, e + 1] = 1, so that the c copies together have the weight of one row (`UniversalSimulator.embed`). Otherwise, mask the softmax, so that it sums over the first m keys only (`softmax(scores, mask=m)`). Then m is a further token of U.",
     ),
     Erratum(
         "E16", "B", "Corollary hierarchy, step 3 of the proof",
@@ -181,7 +164,6 @@ _ALL = [
         "The factor 1/√d occurs neither in equation (softmaxatt) nor in U of Theorem 1. With this factor, the upper-left block is not T(X).",
         "Let X = (1, 0; 0, 0) and A = V = I, of order (2, 2, 2). If T is simulated in order (2, 4, 4), the first entry is 0.622 instead of 0.731.",
         "Drop the factor.",
-        Refutable(as_printed.square_root, ClaimInstance("hierarchy", (2, 2, 2, 2, 4, 4))),
     ),
     Erratum(
         "E17", "C", "After Theorem 1; remark on sparsification",
@@ -198,7 +180,7 @@ _ALL = [
         "Drop the condition.",
     ),
     Erratum(
-        "E19", "C", "Corollary encoder, residual sum",
+        "E19", "C", "Corollary encoder and Corollary H heads, residual sum",
         (r"$T(X) = \operatorname{FFN}\left(X + \sigma\left(X AX^\top\right)XV\right)$",),
         "X has d columns, and the attention has d_v columns. The sum is defined only for d = d_v, but the corollary does not state this condition.",
         "For (n, d, d_v) = (2, 3, 2), the formula adds a 2×3 matrix and a 2×2 matrix.",
@@ -215,8 +197,9 @@ _ALL = [
         "E21", "C", "Remark on Lipschitz functions, bound on the biases",
         (r"\max\{{||b^{(\ell)}||}_{\infty}\}_{\ell=1}^{L} \leq \infty",),
         "Biases in ℝⁿ are always finite, so the condition excludes nothing.",
-        "The biases (10³⁰⁰) and (0) both satisfy the condition.",
+        "Every bias in ℝⁿ satisfies the condition.",
         "If a bound is meant, write max ‖b‖∞ ≤ K for a constant K. Otherwise drop the condition.",
+        text_only=True,
     ),
     Erratum(
         "E22", "B", "Remark on Lipschitz functions, constant of GELU",
@@ -230,7 +213,7 @@ _ALL = [
         ("it is evident that the attention module in RASP is AHA", "a simple average hard attention transformer (AHAT) can be realized to compute the task"),
         "Average-hard attention averages over all maximal scores, so it always attends to at least one position. If a row contains only zeros, the head averages all values instead of returning 0. RASP returns 0 for an empty selection, so the listings do not have this problem, but their heads are then not average-hard attention. In Listing 5, `MinSel`, the shift of `reqFlip` and both selections of `revby2` also rely on empty selections. In Listing 6, `sel` also relies on empty selections.",
         "Consider average-hard attention. For the 2×2 matrix of zeros, Algorithm 2 with the factor c of Proposition AHAT computes ¼ in each entry instead of ½. For p = 5, Listing 6 maps `[1, 1]` to `[1, 1]` instead of `[0, 0]`. Listing 5 maps `[1, 3]` to `[1, 3]` instead of `[3, 1]`, because `revby2` is 1 − 1 = 0 at every position.",
-        "Add a position with the value 0 and a score between 0 and 1. The rows of zeros then attend to this position, and the other rows do not.",
+        "Add a position with the value 0 and a score between 0 and 1. The rows of zeros then attend to this position, and the other rows do not. The theorems in Coq are about RASP programs in which an empty selection gives a default value, not about average-hard attention.",
     ),
     Erratum(
         "E24", "C", "Algorithm 5, line 3",
@@ -240,7 +223,7 @@ _ALL = [
         "Write r instead of n.",
     ),
     Erratum(
-        "E25", "C", "Algorithm 5, lines 1 to 4, direction of the shift (remark)",
+        "E25", "remark", "Algorithm 5, lines 1 to 4, direction of the shift",
         (r"Assign $R_\alpha[j, i] = 1$",),
         "This is not an error at order 3, the only order of the caption and the lemma. Algorithm 5 shifts in the opposite direction to Listing 7, which matters only for r ≠ 3.",
         "No counterexample exists at r = 3. At (0, 0), P of Algorithm 5 and P of Listing 7 are both A[2, 2], because −1 ≡ 2 (mod 3). At r = 4, P would be A[3, 3] in Algorithm 5 and A[2, 2] in Listing 7.",
@@ -249,7 +232,7 @@ _ALL = [
     Erratum(
         "E26", "B", "Theorem H heads, order of the results",
         (r"the construction of $\mathcal{U}$ follows from \autoref{lem:multihead} and \autoref{lem:transposition}-\ref{lem:matmul}",),
-        "The paper does not specify how the heads are combined. The lemma stacks the results of the heads into an Hn×d_v matrix. Vaswani et al., whom the paper cites for the input of multi-head attention, concatenate the results into an n×Hd_v matrix and multiply it by W_O. The residual sum of the corollary requires the concatenation.",
+        "The paper does not specify how the heads are combined. The lemma stacks the results of the heads into an Hn×d_v matrix. Vaswani et al., whom the paper cites for the input of multi-head attention, concatenate the results into an n×Hd_v matrix and multiply it by W_O. The residual sum of the corollary requires the concatenation. The proof also gives each head its own X⁽ʰ⁾, although T has one input X.",
         "Let H = n = 2 and d_v = 1, with heads (a₁; a₂) and (b₁; b₂). The lemma yields (a₁, a₂, b₁, b₂), but the concatenation is (a₁, b₁, a₂, b₂).",
         "Add one head that permutes the results and a product with W_O.",
     ),
@@ -343,12 +326,13 @@ _ALL = [
         "The three passages count the input of the algorithm as line 1. The proof of Lemma matmul counts from the first statement.",
         "For the construction of R_l and R′_l, the proof of Lemma matmul refers to \"Lines 1 and 2\", and the Appendix refers to \"lines 2, 3\".",
         "Write lines 3 and 4 in the comment, lines 1 and 2 in the Appendix, and line 2 (and 1 & 2) in Lemma multi-head.",
+        text_only=True,
     ),
     Erratum(
-        "E40", "B", "Corollary encoder, products of the feed-forward sublayer",
-        (r"rest of the operations can be simulated using an application of \autoref{algo:matmul}",),
-        "Lemma matmul has a condition on each product. For the product with W₂, the condition is d₁ ≥ n·d₂/(n + d₂), which does not follow from n ≤ min(d, d_v). The corollary does not state this condition.",
-        "For (n, d, d_v, d₁, d₂) = (3, 3, 3, 1, 2), the product has 6 entries, but Algorithm 3 has 1·(3 + 2) = 5 tokens.",
+        "E40", "B", "Corollary encoder, Corollary H heads and remark on Linformer, sizes of products",
+        (r"rest of the operations can be simulated using an application of \autoref{algo:matmul}", r"can be applied to achieve a transformer network $\mathcal{U}$ simulating them"),
+        "Lemma matmul has a condition on each product. For the product with W₂, the condition is d₁ ≥ n·d₂/(n + d₂), which does not follow from n ≤ min(d, d_v). The corollaries do not state this condition. For linear attention with W_Q and W_K of d′ columns, the condition of the first product is d′ ≥ n/2, which the remark does not state.",
+        "For (n, d, d_v, d₁, d₂) = (3, 3, 3, 1, 2), the product has 6 entries, but Algorithm 3 has 1·(3 + 2) = 5 tokens. For linear attention with n = 4 and d′ = 1, the first product has 16 entries, but Algorithm 3 has 1·(4 + 4) = 8 tokens.",
         "Pad the sequence to max(k(r + c), rc) tokens, and pass k as a constant, because `k = length/(r+c)` fails after padding. Then Algorithm 3, corrected as in E6, is right for every shape.",
     ),
     Erratum(
@@ -358,28 +342,43 @@ _ALL = [
         "For softmax with H = 2 and two 1×1 blocks, position 1 of head 1 is 1/0. For the transposition of two 3×2 blocks with `indices-6` and `length/2` (E13), head 2 maps (0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6) to (0, 1, 3, 0, 2, 4, 1, 3, 5, 2, 4, 6).",
         "For softmax, add the H sequences `sum` before the division, or set the denominator to 1 outside the block. Set the result of each head to 0 outside its block before the results are added.",
     ),
+    Erratum(
+        "E42", "B", "Lemma multi-head, construction independent of the input",
+        (r"If the construction for operation $\f$ is independent of the input, $T_{h\f}=T_{\f}$ for any $h$",),
+        "If one program serves all inputs, it need not treat the blocks of H heads separately. MaxMin does, because it sorts pairs and each block has even length.",
+        "`aggregate(select(indices, length-1-indices, ==), tokens)` reverses every sequence. It maps (1, 2, 3, 4) to (4, 3, 2, 1). Blocks of two require (2, 1, 4, 3).",
+        "Require that the operation on ⊙X⁽ʰ⁾ is the operation on each X⁽ʰ⁾. Otherwise, use the construction of the lemma.",
+    ),
+    Erratum(
+        "E43", "B", "Related works, universal approximation",
+        ("functionally indistinguishable as its original output",),
+        "Universal approximation holds on compact sets only. A network with ReLU feed-forwards is piecewise linear between its attention layers, so it does not approximate a product or an exponential on all inputs.",
+        "For n = d = d_v = 1, T(X) = xv. Along x = v = t, a network with ReLU feed-forwards and average-hard attention grows at most linearly in t, but xv = t².",
+        "State a bound on the inputs. Compiled to ReLU units with an error of at most 10⁻³, U of order (2, 2, 2) has 830 hidden units for entries of up to 1, 4,158 for entries of up to 2, and 23,230 for entries of up to 4.",
+    ),
+    Erratum(
+        "E44", "C", "Theorem 1, Theorem H heads and Corollary H heads, \"on any input X\"",
+        (r"on any input $X$ of shape $(n\times d)$, can simulate any single-layer transformer attention",),
+        "The statement holds for feed-forward sublayers with arbitrary position-wise functions, as in RASP. The encoder of the Preliminaries has feed-forward sublayers with ReLU. With these, the statement holds only up to an error ε, and only for bounded X, A and V.",
+        "U of order (2, 2, 2) with ReLU units requires 830 hidden units for entries of up to 1, and 4,158 for entries of up to 2.",
+        "State the theorem for position-wise functions that include products, quotients and exp, or for bounded inputs and an error ε.",
+    ),
+    Erratum(
+        "E45", "B", "Equation of linear attention",
+        (r"(XW_Q)\left(XW_K\right)^{\top}XV",),
+        "The cited linear attention of Katharopoulos et al. applies a feature map φ to queries and keys, and divides each row by its sum of weights. The equation contains neither.",
+        "For X = (1), W_Q = W_K = (1) and V = (2), the equation yields 2, as does the cited attention. For X = (2), the equation yields 16, and the cited attention yields 4.",
+        "Write φ(XW_Q)φ(XW_K)ᵀXV, divided by the row sums of φ(XW_Q)φ(XW_K)ᵀ. U simulates both forms.",
+    ),
+    Erratum(
+        "E46", "B", "Remark on Lipschitz functions, Lemma C.2 of Feng et al.",
+        (r"given the approximation of $\operatorname{GeLU}$", r"using $\operatorname{ReLU}$ (\citet{feng2023towards}, Lemma C.2)"),
+        "The cited lemma has the opposite direction: it approximates networks with ReLU by networks of the same size with GELU.",
+        "One GELU approximates ReLU: |GELU(λx)/λ − ReLU(x)| ≤ 0.17/λ for all x. One ReLU does not approximate GELU.",
+        "On a bounded interval, a piecewise linear function, that is, a network with ReLU, approximates GELU. Cite a result of this direction.",
+        text_only=True,
+    ),
 ]  # fmt: skip
 
 #: Number → erratum, in the order of the numbers.
 ERRATA = {erratum.number: erratum for erratum in _ALL}
-
-
-def refutable_errata() -> list[str]:
-    """List the numbers of the errata whose printed statement the prover refutes."""
-    return [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
-
-
-def claims_of_the_paper() -> dict[str, Callable[..., Claim]]:
-    """Return functions from the shape to the claim of a listing or erratum, by the name of the claim.
-
-    >>> claims_of_the_paper()["E2"](2).statement[:33]
-    'for all s ∈ ℝ^{1×2}: P⟨s⟩ = sort_'
-    """
-
-    def builder(refutable: Refutable) -> Callable[..., Claim]:
-        return lambda *shape: refutable.claim()  # An erratum has one shape.
-
-    printed = {number: erratum.refutable for number, erratum in ERRATA.items()}
-    return as_printed.LISTINGS | {
-        number: builder(refutable) for number, refutable in printed.items() if refutable is not None
-    }

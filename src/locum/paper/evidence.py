@@ -56,13 +56,16 @@ def decide(
     *,
     proven: bool = False,
     unchecked: bool = False,
+    reading: str = "",
+    claimed: bool = True,
 ) -> Decision:
     """Derive the verdict on a statement from evidence.
 
     ``severities`` maps errata to their severities. If every failure has severity C, and some part of
     the statement or its correction holds, the statement is right up to notation or wording. ``proven``
     states that some of the evidence is a proof for all inputs. ``unchecked`` states that a part of the
-    statement cannot be checked here.
+    statement cannot be checked here. ``reading`` is the reading of the statement to which the verdict
+    refers. ``claimed`` states that the paper claims the statement.
     """
     found = list(evidence)
     about = {kind: [e for e in found if e.about == kind] for kind in (PRINTED, CORRECTED, OURS)}
@@ -76,7 +79,7 @@ def decide(
         status = "wrong" if len(wrong) == len(printed) else "partly"
     elif printed:
         status = "right"
-    elif about[OURS]:
+    elif about[OURS] or not claimed:
         status = "unclaimed"
     else:
         status = "unchecked" if unchecked else "nothing"
@@ -87,6 +90,8 @@ def decide(
         sentence += ", proven for all inputs at these shapes"
     elif status == "right":
         sentence += " in every run"
+    if reading:
+        sentence += f"; {reading}"
     return Decision(status, sentence)
 
 

@@ -18,8 +18,7 @@ from locum.constructions import Matrix
 from locum.errors import LocumError
 from locum.paper import listings
 from locum.paper.algorithm_evidence import draw, softmax, sort_pairs
-from locum.paper.algorithms import Array, prop
-from locum.paper.checks import SQUARE
+from locum.paper.algorithms import SQUARE, Array, prop
 from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
@@ -219,14 +218,6 @@ def check_inversion() -> Iterator[Evidence]:
             (run_listing("inverse_corrected", prop(A)), prop(np.linalg.inv(A)))
             for A in _random_matrices()[:11]
         ),
-    )
-    text = listings.text("cofactor")
-    calls, selectors = "Cofactor()/Det(Cofactor())(A)".count("Cofactor()"), text.count("select(")
-    yield Evidence(
-        "selectors in the text of the expression, which calls `Cofactor()` twice",
-        f"{calls * selectors} in the layer of the cofactors; {selectors} if the call is shared",
-        calls * selectors == 4,
-        erratum="E8",
     )
 
 

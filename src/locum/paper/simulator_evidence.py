@@ -6,6 +6,7 @@ T, independently of Locum's implementation of T.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,16 +23,18 @@ from locum.paper.evidence import (
     CONTEXT,
     CORRECTED,
     OURS,
+    TOLERANCE,
     Evidence,
     Shape,
     compare,
     count_equal,
+    measure_error,
     summarise,
     try_shapes,
 )
 from locum.paper.listing_evidence import find_matches
 from locum.rasp.python import tokens
-from locum.simulators import Attention, UniversalSimulator
+from locum.simulators import Attention, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
 from locum.simulators.modules.attention import MultiHeadAttention
 from locum.simulators.modules.attention_kinds import LinearAttention, Linformer
@@ -111,6 +114,27 @@ def check_linear() -> Iterator[Evidence]:
     yield compare("U(⟨T, X⟩) against (XW_Q)(XW_K)ᵀXV", pairs())
 
 
+def check_cited_linear_attention() -> Iterator[Evidence]:
+    """Compare the equation with the linear attention of Katharopoulos et al., and run U on the latter."""
+
+    def elu_plus_one(z: Array) -> Array:
+        return np.where(z > 0, z + 1, np.exp(np.minimum(z, 0)))
+
+    X, W_Q, W_K, V = draw(4, 3), draw(3, 2), draw(2, 3).T, draw(3, 3)
+    queries, keys = elu_plus_one(X @ W_Q), elu_plus_one(X @ W_K)
+    cited = queries @ keys.T @ X @ V / (queries @ keys.sum(axis=0))[:, None]
+    error = measure_error((X @ W_Q) @ (X @ W_K).T @ X @ V, cited)
+    yield Evidence(
+        "the equation is the linear attention that it cites, n = 4, d = d_v = 3",
+        f"no feature map and no normaliser: largest error {error:.1g}",
+        error <= TOLERANCE,
+        erratum="E45",
+    )
+    T = LinearAttention(W_Q, W_K, V, feature_map="elu+1")
+    what = "U(⟨T, X⟩) against φ(XW_Q)φ(XW_K)ᵀXV, divided by the row sums of φ(XW_Q)φ(XW_K)ᵀ"
+    yield compare(what, [(simulate(T, X), cited)], CORRECTED)
+
+
 def check_encoder() -> Iterator[Evidence]:
     """Compare U with encoders without layer norm, and check where the printed formula is defined."""
 
@@ -136,7 +160,13 @@ def check_encoder() -> Iterator[Evidence]:
     what = "X + σ(XAXᵀ)XV is defined for orders (n, d, d_v), n = 3, d, d_v = 2 … 4"
     yield summarise(what, try_shapes(shapes, run), "n, d, d_v", equal, erratum="E19")
 
-    def second_product(shape: Shape) -> tuple[Any, Any]:
+    yield _multiply_by_second_matrix()
+
+
+def _multiply_by_second_matrix() -> Evidence:
+    """Compute the product with W₂ of a feed-forward sublayer by Algorithm 3."""
+
+    def run(shape: Shape) -> tuple[Any, Any]:
         n, d1, d2 = shape
         hidden, second = draw(n, d1), draw(d1, d2)
         joined = np.concatenate([prop(hidden), prop(second)])
@@ -144,7 +174,74 @@ def check_encoder() -> Iterator[Evidence]:
 
     condition = ("d₁ ≥ n·d₂/(n + d₂)", fits)
     what = "the product with W₂ by Algorithm 3, corrected (E6), n, d₁, d₂ = 1 … 4"
-    yield summarise(what, try_shapes(_ORDERS, second_product), "n, d₁, d₂", condition, erratum="E40")
+    return summarise(what, try_shapes(_ORDERS, run), "n, d₁, d₂", condition, erratum="E40")
+
+
+def check_products_of_linear_attention() -> Iterator[Evidence]:
+    """Compute the scores of linear attention by Algorithm 3."""
+
+    def run(shape: Shape) -> tuple[Any, Any]:
+        n, width = shape
+        Q, K = draw(n, width), draw(width, n)
+        joined = np.concatenate([prop(Q), prop(K)])
+        return algorithm_3_corrected(joined, n, width, n)[: n * n], prop(Q @ K)
+
+    shapes = list(itertools.product(range(1, 5), repeat=2))
+    condition = ("d′ ≥ n/2", lambda n, width: 2 * width >= n)
+    what = "(XW_Q)(XW_K)ᵀ by Algorithm 3, corrected (E6), W_Q and W_K with d′ columns, n, d′ = 1 … 4"
+    yield summarise(what, try_shapes(shapes, run), "n, d′", condition, erratum="E40")
+
+
+@functools.cache
+def _compile_with_relu_units() -> dict[float, tuple[int, float]]:
+    """Compile U of order (2, 2, 2) to ReLU units for entries of up to 1 and 2.
+
+    Return the number of hidden units, and the largest error for 20 random T and X, by the bound.
+    """
+    sizes, U = {}, UniversalSimulator(2, 2, 2)
+    for bound in (1.0, 2.0):
+        model = U.compile("native", attention="softmax", feed_forward="relu", ranges=(-bound, bound))
+        generator, errors = np.random.default_rng(2), []
+        for X, A, V in generator.uniform(-bound, bound, (20, 3, 2, 2)):
+            result = U.decode(model(U.encode(Attention(A, V), X)))
+            errors.append(measure_error(result, attend(X, A, V)))
+        sizes[bound] = model.architecture.d_mlp, max(errors)
+    return sizes
+
+
+def _describe_relu_units() -> str:
+    return "; ".join(
+        f"entries up to {bound:g}: {units:,} hidden units, error {error:.0e}"
+        for bound, (units, error) in _compile_with_relu_units().items()
+    )
+
+
+def check_relu_units() -> Iterator[Evidence]:
+    """Check whether one network with ReLU feed-forwards computes U on inputs of every size."""
+    sizes = _compile_with_relu_units()
+    yield Evidence(
+        "the same network with ReLU feed-forwards serves entries up to 1 and up to 2, order (2, 2, 2)",
+        _describe_relu_units(),
+        sizes[1.0][0] == sizes[2.0][0],
+        erratum="E44",
+    )
+
+
+def check_universal_approximation() -> Iterator[Evidence]:
+    """Approximate U by ReLU units on bounded inputs, and let a ReLU network grow with its input."""
+    yield Evidence(
+        "U of order (2, 2, 2) with ReLU feed-forwards approximates T(X) on bounded inputs",
+        _describe_relu_units(),
+        all(error <= 1e-3 for _, error in _compile_with_relu_units().values()),
+    )
+    first, second = draw(2, 64), draw(64, 1)
+    small, large = (float((np.maximum(t * np.ones(2) @ first, 0) @ second)[0]) for t in (1e6, 1e7))
+    yield Evidence(
+        "on every input: a ReLU network grows like xv, the T(X) of order (1, 1, 1), along x = v",
+        f"for 10 times the input, its output grows by {large / small:.0f}, and xv by 100",
+        measure_error(large / small, 100.0) <= TOLERANCE,
+        erratum="E43",
+    )
 
 
 # Several heads --------------------------------------------------------------------------------
@@ -167,6 +264,14 @@ def check_heads() -> Iterator[Evidence]:
             yield simulate(T, X), np.hstack([attend(X, A, V) for A, V in heads])
 
     yield compare("U(⟨T, X⟩) against the heads side by side, H = 2, 3, 4", pairs())
+    order = Order.of(3, 3, 3, heads=2)
+    length = UniversalSimulator(order).length
+    yield Evidence(
+        "tokens of U, H = 2, order (3, 3, 3); the paper stacks X⁽¹⁾ and X⁽²⁾, Locum encodes X once",
+        f"{length}; with two copies of X: {length + 3 * 3}",
+        True,
+        CONTEXT,
+    )
 
     def stacked(shape: Shape) -> tuple[Any, Any]:
         n, d, d_v = shape
@@ -193,12 +298,23 @@ def check_encoder_of_heads() -> Iterator[Evidence]:
 
     yield compare("U(⟨T, X⟩) against FFN(X + heads side by side), d = 2·d_v", pairs())
 
+    def run(shape: Shape) -> tuple[Any, Any]:
+        n, d, d_v = shape
+        X, heads = _draw_heads(n, d, d_v, 2)
+        return (X + np.hstack([attend(X, A, V) for A, V in heads])).shape, (n, d)
+
+    shapes = [(3, d, d_v) for d in range(2, 7) for d_v in range(2, 4)]
+    equal = ("d = 2·d_v", lambda n, d, d_v: d == 2 * d_v)
+    what = "X + heads side by side is defined, H = 2, n = 3, d = 2 … 6, d_v = 2, 3"
+    yield summarise(what, try_shapes(shapes, run), "n, d, d_v", equal, erratum="E19")
+    yield _multiply_by_second_matrix()
+
 
 # Hierarchy ------------------------------------------------------------------------------------
 
 
 def check_hierarchy() -> Iterator[Evidence]:
-    """Simulate a T of a smaller order on U, with the printed padding and with a mask."""
+    """Simulate a T of a smaller order on U, with the printed padding, repeated rows and a mask."""
 
     def run(shape: Shape) -> tuple[Any, Any]:
         m, n = shape
@@ -226,7 +342,17 @@ def check_hierarchy() -> Iterator[Evidence]:
                 rows = np.pad(np.tile(X, (n // m, 1)), ((0, 0), (0, 1)))
                 yield simulate(T, rows)[:m, :1], attend(X, A, V)
 
-    yield compare("the statement: X repeated n/m times, m divides n", repeated())
+    yield compare("the statement for plain U: X repeated n/m times, m divides n", repeated())
+
+    def weighted() -> Iterator[tuple[Any, Any]]:
+        for m, n in shapes:
+            X, A, V = draw(m, 2), draw(2, 2), draw(2, 1)
+            U = UniversalSimulator(n, 4, 2)
+            result = U.embed(Attention(A, V), X)
+            yield result if "masked" not in vars(U) else np.nan, attend(X, A, V)
+
+    what = "the statement for plain U: rows repeated, columns 1 and −log c for c copies, d = e + 2"
+    yield compare(what, weighted())
 
 
 def check_proof_of_hierarchy() -> Iterator[Evidence]:

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from locum.paper import algorithm_evidence as algorithm
-from locum.paper import algorithms, listings, paper_figures
+from locum.paper import algorithms, listings
 from locum.paper import cost_evidence as cost
 from locum.paper import definition_evidence as definition
 from locum.paper import listing_evidence as listing
 from locum.paper import simulator_evidence as simulator
 from locum.paper.evidence import Evidence
+from locum.paper.proven_claims import ClaimInstance
 
 #: A function that runs a check and returns the evidence.
 Check = Callable[[], Iterable[Evidence]]
@@ -43,16 +44,18 @@ class Statement:
     quote: str = ""
     #: The checks to run.
     checks: tuple[Check, ...] = ()
-    #: Names of claims whose proofs are evidence for the statement.
-    claims: tuple[str, ...] = ()
-    #: Keys of ``items.ITEMS``; the counts and checks of these items are shown with the statement.
-    items: tuple[str, ...] = ()
+    #: Claims whose proofs are evidence for the statement.
+    claims: tuple[ClaimInstance, ...] = ()
+    #: Theorems for all shapes, each written as the file in proofs/, a dot, and the name.
+    theorems: tuple[str, ...] = ()
+    #: Errata of the statement that no run demonstrates; they lower the verdict.
+    text_only: tuple[str, ...] = ()
+    #: The reading of the statement to which the verdict refers, or "".
+    reading: str = ""
     #: The name of the printed listing.
     listing: str = ""
     #: The transcriptions of the printed algorithm: as printed, and corrected.
     transcriptions: tuple[Callable[..., object], ...] = ()
-    #: A function that draws the printed figure and returns it as the text of an SVG file.
-    picture: Callable[[], str] | None = None
     #: Parts of the statement that cannot be checked here, as text.
     unchecked: tuple[str, ...] = ()
     #: Whether ``key`` is a label of the paper's source.
@@ -93,7 +96,7 @@ _ALL = [
         "The language, k-PARITY = {w∈{0,1}ⁿ ∣ S ⊂ {0,1,…,n−1} and (∑_{i_j ∈ S} w_{i_j}) mod 2 = 0 } where "
         "|S|=k ≪ n, has been shown single-layer multi-head SMAT-learnable",
         checks=(definition.check_k_parity,),
-        items=("k-parity",),
+        theorems=("Sequences.k_parity_correct",),
         unchecked=("that Han and Ghoshdastidar show it learnable",),
         labelled=False,
     ),
@@ -103,9 +106,14 @@ _ALL = [
         "transformer network U such that U(⟨T, X⟩) = T(X). Operations ⊤, ⊠ and σ represent matrix "
         "transposition, multiplication and activation softmax",
         checks=(algorithm.check_figure_1,),
-        picture=paper_figures.figure_1,
     ),
-    Statement("sec:relworks", "section", "Related works", 199),
+    Statement(
+        "sec:relworks", "section", "Related works: universal approximation", 199,
+        "we invoke the universal approximation theorem … to assume it can be approximated to any arbitrary "
+        "precision ϵ > 0. This ensures that the simulated representation remains as robust and functionally "
+        "indistinguishable as its original output.",
+        checks=(simulator.check_universal_approximation,),
+    ),
     Statement(
         "related:input", "passage", "Related works: input of a looped transposition", 201,
         "transposing a d × d matrix requires an O(4d) × d² input",
@@ -148,7 +156,6 @@ _ALL = [
         "the operation ∘ on a matrix R ∈ ℝ^{r×c} and a sequence S ∈ ℝ^{r} produces another sequence "
         "S′ ∈ ℝ^{c} such that S′[i] = ∑_{j∈[c−1]∪{0}} R[i, j]·S[j].",
         checks=(algorithm.check_operation,),
-        items=("aggregation",),
     ),
     Statement(
         "ssec:transenc", "section", "Transformer encoder: A combines W_Q and W_K", 238,
@@ -170,11 +177,12 @@ _ALL = [
     ),
     Statement(
         "eq:linformer", "equation", "Linformer", 258, "σ((XW_Q)(EXW_K)ᵀ)FXV.",
-        checks=(simulator.check_linformer,), claims=("linformer",),
+        checks=(simulator.check_linformer,), claims=(ClaimInstance("linformer", (2, 2, 2)),),
     ),
     Statement(
         "eq:linatt", "equation", "Linear attention", 260, "(XW_Q)(XW_K)ᵀXV.",
-        checks=(simulator.check_linear,), claims=("linear",),
+        checks=(simulator.check_linear, simulator.check_cited_linear_attention),
+        claims=(ClaimInstance("linear", (2, 2, 2)),),
     ),
     Statement("sec:simulation", "section", "On simulating attention", 263),
     Statement(
@@ -183,8 +191,11 @@ _ALL = [
         "constituent FFN module encodes the function f′(·) = f(v·). … a single FFN architecture is capable of "
         "representing this continuous compositional mapping to an arbitrary degree of precision",
         checks=(definition.check_scaling,),
-        claims=("summed",),
-        items=("sum",),
+        claims=(
+            ClaimInstance("summed", (5,)),
+            ClaimInstance("summed", (6,)),
+        ),
+        theorems=("Sums.summed_correct", "Sums.summed_by_correct", "Sequences.all_sum_correct"),
     ),
     Statement(
         "1D", "proposition", "Proposition 1D", 282,
@@ -192,8 +203,11 @@ _ALL = [
         "prop⁻¹(g′(prop(A))), where prop : ℳ → ℳ′ is a bijection. … using the elementary index calculation "
         "m₀i₀+i₁.",
         checks=(algorithm.check_positions,),
-        claims=("positions",),
-        items=("positions",),
+        claims=(
+            ClaimInstance("positions", (2, 3)),
+            ClaimInstance("positions", (3, 2)),
+        ),
+        theorems=("Sequences.prop_bijection",),
     ),
     Statement(
         "lem:transposition", "lemma", "Lemma transposition", 294,
@@ -201,8 +215,8 @@ _ALL = [
         "T_⊤^{(r)}(prop(A)) = prop(A⊤). … the resultant R turns out to be a stochastic matrix, and "
         "therefore, immediately AHA-realizable",
         checks=(algorithm.check_rows_of_transposition,),
-        claims=("transpose",),
-        items=("transpose",),
+        claims=(ClaimInstance("transpose", (5, 2), "paper"),),
+        theorems=("Sums.transpose_correct", "Matrices.transposed_correct"),
     ),
     Statement(
         "after:transposition", "passage", "Text after Lemma transposition", 301,
@@ -217,8 +231,20 @@ _ALL = [
         "i.e., T_σ^{(r)}(prop(A)) = prop(σ(A)). … given the sufficiency due to the existence of "
         "AHA-realizable attention matrices.",
         checks=(algorithm.check_rows_of_softmax,),
-        claims=("softmax",),
-        items=("softmax",),
+        claims=(
+            ClaimInstance("softmax", (4, 3), "plain"),
+            ClaimInstance("softmax", (4, 3), "stable"),
+            ClaimInstance("softmax", (2, 3)),
+        ),
+        theorems=(
+            "Paper.paper_softmax_correct",
+            "Masks.plain_softmax_correct",
+            "Masks.stable_softmax_correct",
+            "Masks.unmasked_softmax_correct",
+            "Masks.causal_softmax_correct",
+            "Masks.columns_softmax_correct",
+            "Masks.masked_softmax_correct",
+        ),
     ),
     Statement(
         "after:softmax", "passage", "Text after Lemma softmax: the exponential", 311,
@@ -257,7 +283,8 @@ _ALL = [
         "∈ [rc].\n"
         "return ∑_{l,l′} R′′_{l̃k+l̃′+1} ∘ M_{ll′}, where l̃ = l−1 and l̃′ = l′−1.\n"
         "▷ Combine the sequences from line 4 with the attention matrices produced from line 5 to get AB",
-        checks=(algorithm.check_algorithm_3, algorithm.check_lines_of_algorithm_3),
+        checks=(algorithm.check_algorithm_3,),
+        text_only=("E39",),
         transcriptions=(
             algorithms.row_matrices, algorithms.column_matrices, algorithms.entry_matrices,
             algorithms.algorithm_3, algorithms.algorithm_3_corrected,
@@ -269,8 +296,16 @@ _ALL = [
         "any k ≥ rc/(r+c). … constructing a pair of attention matrices … one requires an attention matrix to "
         "sequentially pick up the product output tokens",
         checks=(algorithm.check_size_of_product, algorithm.check_rows_of_product),
-        claims=("matmul",),
-        items=("matmul",),
+        claims=(
+            ClaimInstance("matmul", (4, 2, 1), "paper"),
+            ClaimInstance("matmul", (2, 2, 3)),
+        ),
+        theorems=(
+            "Products.paper_matmul_correct",
+            "Matrices.matmul_correct",
+            "Tiled.best_tiled_matmul_correct",
+            "Scatter.scatter_matmul_correct",
+        ),
     ),
     Statement(
         "after:matmul", "passage", "Text after Lemma matmul: contraction", 358,
@@ -284,9 +319,25 @@ _ALL = [
         "Th:1", "theorem", "Theorem 1", 361,
         "There exists a transformer network U that, on any input X of shape (n×d), can simulate any "
         "single-layer transformer attention T of order (n,d,d_v).",
-        checks=(simulator.check_attention,),
-        claims=("attention",),
-        items=("attention",),
+        checks=(simulator.check_attention, simulator.check_relu_units),
+        reading=(
+            "for arbitrary position-wise functions, and with ReLU feed-forwards only up to an error ε "
+            "and on bounded inputs"
+        ),
+        claims=(
+            ClaimInstance("attention", (3, 2, 2), "tiled"),
+            ClaimInstance("attention", (3, 2, 2), "width-1"),
+            ClaimInstance("attention", (3, 2, 2), "paper"),
+            ClaimInstance("attention", (2, 2, 2), "inverse"),
+        ),
+        theorems=(
+            "Encoding.theorem_1",
+            "Encoding.every_recipe_simulates",
+            "Universal.U_simulates",
+            "Universal.plain_U_simulates",
+            "Paper.paper_U_simulates",
+            "Tiled.tiled_U_simulates",
+        ),
     ),
     Statement(
         "after:Th:1", "passage", "Text after Theorem 1: sizes", 368,
@@ -302,7 +353,6 @@ _ALL = [
         "operations via NumPy. … attributed to the fixed-precision constraint (three significant digits) "
         "applied to the exponential function",
         checks=(listing.check_figure_2,),
-        items=("figure-2",),
     ),
     Statement(
         "col:enc", "corollary", "Corollary encoder", 532,
@@ -310,8 +360,17 @@ _ALL = [
         "order (n, d, d_v, d₁, d₂). … T(X) = FFN(X + σ(X AX⊤)XV) where, FFN(X) = ReLU(X W₁)W₂. … rest of the "
         "operations can be simulated using an application of …",
         checks=(simulator.check_encoder,),
-        claims=("encoder",),
-        items=("encoder", "encoder-parts"),
+        claims=(ClaimInstance("encoder", (2, 2, 2, 2, 2)),),
+        theorems=(
+            "Encoding.encoder_computes",
+            "Encoder.encoder_simulates",
+            "Encoder.layer_of_one_head_simulates",
+            "Sums.row_sums_correct",
+            "Sums.row_means_correct",
+            "Sums.broadcast_row_correct",
+            "Sums.add_correct",
+            "Norm.layer_norm_correct",
+        ),
     ),
     Statement(
         "rem:ahattosmat", "remark", "Remark: softmax attention by average hard attention", 541,
@@ -319,17 +378,26 @@ _ALL = [
         "consequence, we can utilize our AHAT network for problems including Match₂, known until now to be "
         "only learnable using single-layer single-head SMATs",
         checks=(simulator.check_match,),
-        claims=("hard_attention",),
-        items=("hard-attention",),
+        claims=(
+            ClaimInstance("hard_attention", (2, 2, 2)),
+            ClaimInstance("hard_attention", (3, 2, 2)),
+        ),
     ),
     Statement(
         "rem:linformer", "remark", "Remark: Linformer and linear attention", 545,
         "As long as the characterizing matrices of the transformers are involved with matrix multiplication "
         "… and the function Pool is implementable using GAHAT or RASP …, the … can be applied to achieve a "
         "transformer network U simulating them.",
-        checks=(simulator.check_linformer, simulator.check_linear),
-        claims=("linformer", "linear"),
-        items=("linear-attention",),
+        checks=(
+            simulator.check_linformer,
+            simulator.check_linear,
+            simulator.check_products_of_linear_attention,
+        ),
+        claims=(
+            ClaimInstance("linformer", (2, 2, 2)),
+            ClaimInstance("linear", (2, 2, 2)),
+        ),
+        theorems=("Kinds.linformer_U_simulates", "Kinds.linear_U_simulates", "Kinds.elu_U_simulates"),
     ),
     Statement(
         "sec:discussion", "section", "Discussion: cost of the constructions", 552,
@@ -343,13 +411,13 @@ _ALL = [
         "The computational cost of construction associated with the operations and whether they are "
         "dependent on the order of the input matrices.",
         checks=(cost.check_table_2,),
-        items=("complexity",),
     ),
     Statement(
         "col:expressive_hierarchy", "corollary", "Corollary hierarchy", 573,
         "any computation performed by U_{(m,e,e_v)} can be exactly simulated by U_{(n,d,d_v)}.",
         checks=(simulator.check_hierarchy,),
-        items=("hierarchy",),
+        reading="U is plain if m divides n or d ≥ e + 2, and masked otherwise",
+        theorems=("Encoding.masked_U_computes", "Hierarchy.hierarchy_simulates"),
     ),
     Statement(
         "after:hierarchy", "passage", "Text after Corollary hierarchy", 579,
@@ -363,8 +431,12 @@ _ALL = [
         "inflation of ambient sequence length. … only requires n ≤ min(d, d_v) … Our construction can be "
         "used to represent all such models as long as the underlying pooling operations are representable",
         checks=(simulator.check_input_size, cost.check_requirement),
-        claims=("performer", "sumformer", "linformer"),
-        items=("sparse-attention",),
+        claims=(
+            ClaimInstance("performer", (3, 2, 2)),
+            ClaimInstance("sumformer", (2, 2, 2)),
+            ClaimInstance("linformer", (2, 2, 2)),
+        ),
+        theorems=("Kinds.performer_U_simulates",),
         unchecked=("that Sumformers are universal approximators",),
         labelled=False,
     ),
@@ -394,8 +466,15 @@ _ALL = [
         "lem:MaxMin", "lemma", "Lemma MaxMin", 589,
         "There exists a transformer T_{ρ₂} implementing the operation MaxMin on a sequence S (of even "
         "length), i.e., T_{ρ₂}(S) = ρ₂(S).",
-        claims=("maxmin",),
-        items=("maxmin",),
+        claims=(
+            ClaimInstance("maxmin", (6,), "paper"),
+            ClaimInstance("maxmin", (2,)),
+        ),
+        theorems=(
+            "Sorting.maxmin_correct",
+            "Sorting.flipping_correct",
+            "GroupSort.groupsort_correct",
+        ),
     ),
     Statement(
         "lipschitz:norms", "remark", "Remark: Lipschitz functions, p-norms", 596,
@@ -409,8 +488,8 @@ _ALL = [
         "b^{(ℓ)} … max{||b^{(ℓ)}||_∞}_{ℓ=1}^{L} ≤ ∞. … "
         "the simulated outputs are dense in Lip₁(Z) … This presents a new proof showing that transformer "
         "encoders are universal approximators of Lipschitz and Hölder-smooth functions.",
-        checks=(definition.check_networks, definition.check_biases),
-        items=("lipschitz",),
+        checks=(definition.check_networks,),
+        text_only=("E21",),
         unchecked=(
             "density in Lip₁(Z) for all functions and all Z (Tanielian and Biau)",
             "Hölder-smooth functions",
@@ -428,7 +507,7 @@ _ALL = [
         "The result extends to GeLU-activated networks given the approximation of GeLU (Lipschitz-smooth "
         "with associated constant 1.0998) using ReLU",
         checks=(definition.check_gelu,),
-        unchecked=("Lemma C.2 of Feng et al.",),
+        text_only=("E46",),
         labelled=False,
     ),
     Statement(
@@ -451,8 +530,15 @@ _ALL = [
             algorithm.check_softmax_of_blocks,
             algorithm.check_rows_of_identify,
         ),
-        claims=("multihead_transpose", "multihead_matmul"),
-        items=("multihead",),
+        claims=(
+            ClaimInstance("multihead_transpose", (3, 2, 2)),
+            ClaimInstance("multihead_matmul", (1, 2, 2, 2)),
+        ),
+        theorems=(
+            "Heads.multihead_correct",
+            "Heads.multihead_transpose_correct",
+            "Heads.multihead_matmul_correct",
+        ),
     ),
     Statement(
         "multihead:maxmin", "passage", "Lemma multi-head: MaxMin", 617,
@@ -466,8 +552,12 @@ _ALL = [
         "A contiguous subsequence s′ = {s_i}_{0 ≤ i′−1 ≤ i < i′+k ≤ |s|−1} from a sequence … can be "
         "identified",
         checks=(algorithm.check_identify,),
-        claims=("identify",),
-        items=("identify-shift",),
+        claims=(ClaimInstance("identify", (5, 1, 1)),),
+        theorems=(
+            "Sequences.identify_correct",
+            "Sequences.shift_correct",
+            "Sequences.rotate_correct",
+        ),
         labelled=False,
     ),
     Statement(
@@ -482,31 +572,43 @@ _ALL = [
         "There exists a transformer network U that, on any input X, can simulate any single-layer H-head "
         "transformer attention T of order (n, d, d_v). … Thus, the construction of U follows from …",
         checks=(simulator.check_heads,),
-        claims=("multihead_attention",),
-        items=("multihead-attention",),
+        claims=(ClaimInstance("multihead_attention", (2, 2, 2, 2)),),
+        theorems=(
+            "Encoding.heads_U_computes",
+            "Heads.heads_U_simulates",
+            "Heads.projected_U_simulates",
+        ),
     ),
     Statement(
         "col:U_multihead", "corollary", "Corollary H heads", 637,
         "There exists a transformer network U that, on any input X, can simulate any single-layer H-head "
         "transformer T of order (n, d, d_v, d₁, d₂).",
         checks=(simulator.check_encoder_of_heads,),
-        claims=("multihead_encoder",),
-        items=("multihead-encoder",),
+        claims=(ClaimInstance("multihead_encoder", (2, 2, 2, 1, 2, 2)),),
+        theorems=(
+            "Encoding.corollary_H_heads",
+            "Encoder.encoder_of_heads_simulates",
+            "Encoder.layer_of_heads_simulates",
+        ),
     ),
     Statement(
         "rem:multihead", "remark", "Remark: PARITY and k-PARITY", 641,
         "for the task of recognizing the language PARITY, the two-layer softmax encoder architecture … can "
         "be realized using average hard attention by employing two serially connected U networks.",
         checks=(simulator.check_parity,),
-        items=("languages",),
     ),
     Statement("sec:conclusion", "section", "Conclusion", 646),
     Statement(
         "future:decoders", "future work", "Conclusion: decoders", 647,
         "one may investigate the construction of an analogous mechanism involving an "
         "encoder-decoder-based model to simulate an arbitrary transformer.",
-        claims=("decoder", "causal_attention", "cross_attention"),
-        items=("decoders",),
+        claims=(
+            ClaimInstance("decoder", (2, 2, 2, 1), "post"),
+            ClaimInstance("decoder", (2, 2, 2, 1), "pre"),
+            ClaimInstance("causal_attention", (2, 2, 2)),
+            ClaimInstance("cross_attention", (2, 3, 2, 2)),
+        ),
+        theorems=("Hierarchy.causal_U_simulates",),
         labelled=False,
     ),
     Statement(
@@ -522,8 +624,7 @@ _ALL = [
         "future:learning", "future work", "Conclusion: learning and a convergence criterion", 649,
         "learning the algorithmically developed transformers and U via existing optimization-based methods "
         "and coming up with a convergence criterion may be considered as future work.",
-        checks=(cost.check_learning,),
-        unchecked=("the 5,696 trainings of docs/learning.md, which are not repeated on this page",),
+        unchecked=("the trainings whose results docs/learning.md lists",),
         labelled=False,
     ),
     Statement("sec:appendix", "section", "Appendix", 1018),
@@ -537,7 +638,12 @@ _ALL = [
     Statement(
         "lst:transpose", "listing", "Listing 1: transposition", 1023,
         "Transposing a matrix of order 3",
-        checks=(listing.check_listing_1,), claims=("listing-1",), listing="transpose",
+        checks=(listing.check_listing_1,),
+        claims=(
+            ClaimInstance("listing-1", (5,)),
+            ClaimInstance("listing-1", (6,)),
+        ),
+        listing="transpose",
     ),
     Statement(
         "lst:softmax", "listing", "Listing 2: softmax", 1031,
@@ -547,12 +653,26 @@ _ALL = [
     Statement(
         "lst:matmul", "listing", "Listing 3: multiplication", 1041,
         "Multiplying two matrices of shape 3×· and ·× 4",
-        checks=(listing.check_listing_3,), claims=("listing-3",), listing="matmul",
+        checks=(listing.check_listing_3,),
+        claims=(
+            ClaimInstance("listing-3", (4,)),
+            ClaimInstance("listing-3", (5,)),
+        ),
+        listing="matmul",
     ),
     Statement(
         "lst:relu", "listing", "Listing 4: ReLU", 1057,
         "Implementation of ReLU.",
-        checks=(listing.check_listing_4,), claims=("listing-4",), items=("activations",),
+        checks=(listing.check_listing_4,),
+        claims=(
+            ClaimInstance("listing-4", (3,)),
+            ClaimInstance("listing-4", (4,)),
+        ),
+        theorems=(
+            "Activations.activation_correct",
+            "Sorting.through_maxmin_correct",
+            "Maxout.maxout_correct",
+        ),
         listing="relu",
     ),
     Statement(
@@ -563,7 +683,8 @@ _ALL = [
     Statement(
         "lst:Match2", "listing", "Listing 6: Match₂", 1077,
         "Implementation of Match₂.",
-        checks=(listing.check_listing_6,), items=("match",), listing="match2",
+        checks=(listing.check_listing_6,), theorems=("Sequences.match2_correct",),
+        listing="match2",
     ),
     Statement(
         "ssec:proofofhierarchy", "section", "Proof of the hierarchy", 1087,
@@ -585,8 +706,12 @@ _ALL = [
         "expression M_A/|A| (or, Cofactor()/Det(Cofactor())(A)) now yields the transpose of the adjugate "
         "Adj(A).",
         checks=(listing.check_inversion,),
-        claims=("inverse",),
-        items=("inverse",),
+        text_only=("E8",),
+        claims=(
+            ClaimInstance("inverse", (4,), "cofactor"),
+            ClaimInstance("inverse", (3,), "paper"),
+        ),
+        theorems=("Inversion.inverse_correct",),
     ),
     Statement(
         "algo:matinverse", "algorithm", "Algorithm 5: cofactor and determinant", 1146,
@@ -609,26 +734,28 @@ _ALL = [
     Statement(
         "lst:cofactor", "listing", "Listing 7: cofactors", 1154,
         "Finding Cofactor of a Matrix",
-        checks=(listing.check_listing_7,), claims=("listing-7",), items=("cofactor",),
+        checks=(listing.check_listing_7,),
+        claims=(ClaimInstance("listing-7"),),
+        theorems=("Inversion.cofactor_correct",),
         listing="cofactor",
     ),
     Statement(
         "lst:det", "listing", "Listing 8: determinant", 1168,
         "Finding Determinant of a Matrix",
-        checks=(listing.check_listing_8,), claims=("listing-8",), items=("determinant",),
+        checks=(listing.check_listing_8,),
+        claims=(ClaimInstance("listing-8"),),
+        theorems=("Inversion.determinant_correct", "Inversion.paper_determinant_correct"),
         listing="determinant",
     ),
     Statement(
         "eq:inv", "equation", "U through inverses", 1181,
         "σ((XAV)((AV)⊤V)⁻¹(XAV)⊤)(XAV)(AV)⁻¹V",
         checks=(simulator.check_inverse_form,),
-        items=("inverse-form",),
     ),
     Statement(
         "fig:completeinverse", "figure", "Figure 3: the inverse of a 3 × 3 matrix", 1190,
         "Execution of T_{−1} on … a five-layer transformer having a width of four",
         checks=(listing.check_figure_3,),
-        picture=paper_figures.figure_3,
     ),
 ]  # fmt: skip
 

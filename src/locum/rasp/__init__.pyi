@@ -21,14 +21,12 @@ from locum.rasp.python import floor as floor
 from locum.rasp.python import full as full
 from locum.rasp.python import indicator as indicator
 from locum.rasp.python import indices as indices
-from locum.rasp.python import key as key
 from locum.rasp.python import length as length
 from locum.rasp.python import log as log
 from locum.rasp.python import lookup as lookup
 from locum.rasp.python import maximum as maximum
 from locum.rasp.python import member as member
 from locum.rasp.python import minimum as minimum
-from locum.rasp.python import query as query
 from locum.rasp.python import select as select
 from locum.rasp.python import selector_width as selector_width
 from locum.rasp.python import sin as sin

@@ -7,7 +7,7 @@ input. Objects are interned: writing the same program twice returns the same obj
 >>> histogram = selector_width(select(tokens, tokens, "=="))
 >>> histogram("hello")
 [1, 1, 2, 2, 1]
->>> histogram is selector_width(key(tokens) == query(tokens))
+>>> histogram is selector_width(select(tokens, tokens, "=="))
 True
 >>> histogram
 s-op selector_width(select(tokens, tokens, ==))
@@ -17,7 +17,7 @@ s-op selector_width(select(tokens, tokens, ==))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import locum.graph as graph
 from locum.errors import GraphError
@@ -149,72 +149,6 @@ def best(selector: Selector, score: Operand) -> Selector:
     [1, 1, 1]
     """
     return Selector(build("best", selector_node(selector, "best"), sop_node(score, "best")))
-
-
-class Key:
-    """Values at the attended position; comparing a key with a :func:`query` returns a selector."""
-
-    def __init__(self, values: Operand) -> None:
-        self.values = SOp(sop_node(values, "key"))
-
-    def _with(self, other: object, predicate: str) -> Selector:
-        if not isinstance(other, Query):
-            raise GraphError(
-                f"expected a query to compare with a key, got {other!r}; "
-                f"try key(k) {predicate} query(q)"
-            )
-        return select(self.values, other.values, predicate)
-
-    def __eq__(self, other: object) -> Selector:  # type: ignore[override]
-        return self._with(other, "==")
-
-    def __ne__(self, other: object) -> Selector:  # type: ignore[override]
-        return self._with(other, "!=")
-
-    def __lt__(self, other: Query) -> Selector:
-        return self._with(other, "<")
-
-    def __le__(self, other: Query) -> Selector:
-        return self._with(other, "<=")
-
-    def __gt__(self, other: Query) -> Selector:
-        return self._with(other, ">")
-
-    def __ge__(self, other: Query) -> Selector:
-        return self._with(other, ">=")
-
-    __hash__ = None  # type: ignore[assignment]  # == makes a selector
-
-
-class Query:
-    """Values at the attending position, for the right side of a comparison with a :func:`key`."""
-
-    def __init__(self, values: Operand) -> None:
-        self.values = SOp(sop_node(values, "query"))
-
-    def __eq__(self, other: object) -> NoReturn:
-        raise GraphError("expected a key on the left, got a query; try key(k) == query(q)")
-
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
-    __hash__ = None  # type: ignore[assignment]
-
-
-def key(values: Operand) -> Key:
-    """Mark the key of a comparison: ``key(k) == query(q)`` is ``select(k, q, "==")``.
-
-    >>> (key(tokens) == query(tokens)) is select(tokens, tokens, "==")
-    True
-    """
-    return Key(values)
-
-
-def query(values: Operand) -> Query:
-    """Mark the query of a comparison; see :func:`key`.
-
-    >>> (key(indices) < query(indices)) is select(indices, indices, "<")
-    True
-    """
-    return Query(values)
 
 
 # Families -----------------------------------------------------------------------------------------

@@ -98,11 +98,6 @@ class Domain:
         return value if self._own and is_atom(value) else repr(value)
 
     @property
-    def numeric(self) -> bool:
-        """Whether all values except None are numbers or booleans."""
-        return self._numeric
-
-    @property
     def as_they_are(self) -> bool:
         """Whether every value is represented by itself."""
         return None not in self.all and self._own

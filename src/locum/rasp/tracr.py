@@ -2,10 +2,9 @@
 
 Tracr is not imported: its objects are recognised by the names of their classes. Functions (the lambdas
 of ``Map`` and ``SequenceMap``) are called on s-ops. If the possible values of all arguments are known,
-the resulting s-op is used only if it computes the same values. Other functions of means are run on all
-their branches (``branches.py``). All other functions become lookup tables over the values of their
-arguments. Predicates that are not comparisons are converted to selectors of classes of keys and classes
-of queries.
+the resulting s-op is used only if it computes the same values. All other functions become lookup tables
+over the values of their arguments. Predicates that are not comparisons are converted to selectors of
+classes of keys and classes of queries.
 
 Tracr's ``None`` becomes a smaller negative integer if all other values are numbers or booleans, and
 otherwise a string such as "None". If an aggregate averages None, running the converted program raises
@@ -23,8 +22,7 @@ from itertools import product
 from typing import Any
 
 from locum.errors import ExecutionError, GraphError
-from locum.graph import Atom, is_atom
-from locum.rasp.branches import follow, is_boolean
+from locum.graph import OPERATIONS, Atom, is_atom
 from locum.rasp.handles import Selector, SOp
 from locum.rasp.python import (
     aggregate,
@@ -43,7 +41,7 @@ from locum.rasp.tabulated import MAX_ROWS, Domain, call_on_all, called, selector
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"
-#: Means on which the conversion of a function is compared with the function.
+#: Means on which a function that is called on s-ops is compared with the function.
 _SAMPLES = (0, 1, 2, 0.0, 0.25, 1 / 3, 0.5, 1.0, 2.0, 2.75, -1.5)
 #: The value that marks a position without an error.
 _FINE = "a value"
@@ -176,25 +174,21 @@ class _Importer:
         sets = [argument.values for argument in arguments]
         known = [values for values in sets if values is not None]
         if len(known) < len(sets):
-            traced = _traced(function, arguments)
-            if traced is not None and not _agrees_on_samples(function, arguments, function):
-                traced = None
-            for argument in arguments:
-                if traced is argument.sop:  # the function returns one of its arguments
-                    return argument
-            if traced is not None:
-                values = Domain([False, True]) if is_boolean(traced) else None
+            plain = all(values.as_they_are for values in known)
+            traced = _traced(function, arguments) if plain else None
+            if traced is not None and _agrees_on_samples(function, arguments):
+                for argument in arguments:
+                    if traced is argument.sop:  # the function returns one of its arguments
+                        return argument
+                values = Domain([False, True]) if _is_boolean(traced) else None
                 return _Imported(traced, values, lambda: _results(function, arguments))
-            followed = _followed(function, arguments)
-            if followed is not None:
-                return followed
             listed = [argument.listed for argument in arguments]
             known = [values for values in listed if values is not None]
             if len(known) < len(sets) or math.prod(len(each.all) for each in known) > MAX_ROWS:
                 raise GraphError(
-                    "from_tracr: expected a function of means that consists of operators and "
-                    "conditions, or means with few possible values, got another function; try "
-                    "a smaller length or vocabulary"
+                    "from_tracr: expected a function of means that consists of operators, or means of "
+                    "integers with few possible values, got another function; try from_tracr(mean, …) "
+                    "and locum.where(…) on the result, or a smaller length or vocabulary"
                 )
         defined = call_on_all(function, known, _NAME, strict=True)
         if len(known) > sum(values is not None for values in sets):
@@ -331,33 +325,12 @@ def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp
     return traced if isinstance(traced, SOp) else None
 
 
-def _followed(function: Callable[..., Any], arguments: Sequence[_Imported]) -> _Imported | None:
-    """Convert a function that branches on numbers, or return None if it cannot be converted.
-
-    The possible values of the result are known if every path returns a constant, a boolean or an
-    argument whose possible values are known.
+def _is_boolean(sop: SOp) -> bool:
+    """Return whether an s-op is a comparison, ``and``, ``or``, ``not`` or a test of membership in a
+    set.
     """
-    domains = [argument.values for argument in arguments if argument.values is not None]
-    if not all(domain.as_they_are and domain.numeric for domain in domains):
-        return None
-    followed = follow(function, [argument.sop for argument in arguments])
-    if followed is None:
-        return None
-    if not _agrees_on_samples(function, arguments, lambda *sops: _first(follow(function, sops))):
-        return None
-    sop, results = followed
-    values: list[Any] = []
-    for result in results:
-        own = next((each.values for each in arguments if each.sop is result), None)
-        if own is not None:
-            values += own.all
-        elif is_boolean(result):
-            values += [False, True]
-        elif result.node.op == "constant":
-            values.append(result.node.value)
-        else:
-            return _Imported(sop, None, lambda: _results(function, arguments))
-    return _Imported(sop, Domain(values))
+    op = sop.node.op
+    return OPERATIONS[op].group == "comparison" or op in ("and", "or", "not", "member")
 
 
 def _of_one_type(rows: list[tuple[tuple[Any, ...], Any]]) -> list[tuple[tuple[Any, ...], Any]]:
@@ -398,17 +371,11 @@ def _means(values: Domain | None, count: int, default: Sequence[Any]) -> Domain 
     return Domain([*default, *sorted(integers), *sorted(means)], name=_NAME)
 
 
-def _first(followed: tuple[SOp, list[SOp]] | None) -> SOp | None:
-    return None if followed is None else followed[0]
+def _agrees_on_samples(function: Callable[..., Any], arguments: Sequence[_Imported]) -> bool:
+    """Return whether a function that is called on s-ops computes what it computes on sample values.
 
-
-def _agrees_on_samples(
-    function: Callable[..., Any], arguments: Sequence[_Imported], converted: Callable[..., Any]
-) -> bool:
-    """Return whether ``converted`` computes on s-ops what ``function`` computes on sample values.
-
-    They differ if the function inspects its arguments, for example with ``isinstance`` or ``str``.
-    Samples for which one of them is undefined are ignored.
+    The results differ if the function inspects its arguments, for example with ``isinstance`` or
+    ``str``. Samples for which one of the results is undefined are ignored.
     """
     sets = [_SAMPLES if each.values is None else each.values.all[: len(_SAMPLES)] for each in arguments]
     for row in product(*sets):
@@ -416,22 +383,19 @@ def _agrees_on_samples(
         if result is None or not is_atom(result[0]):
             continue
         try:
-            answer = converted(*(lookup(tokens, {0: value}) for value in row))([0])[0]
-            if _differ(answer, result[0]):
-                return False
+            answer = function(*(lookup(tokens, {0: value}) for value in row))([0])[0]
         except Exception:  # functions may raise any error on these arguments
             continue
+        if not _is_close(answer, result[0]):
+            return False
     return True
 
 
-def _differ(one: Atom, other: Atom) -> bool:
-    """Return whether two texts differ, or two numbers by more than rounding errors.
-
-    A text and a number do not differ, because a text represents a number if other results are texts.
-    """
+def _is_close(one: Atom, other: Atom) -> bool:
+    """Return whether two texts are equal, or two numbers up to rounding errors."""
     if isinstance(one, str) or isinstance(other, str):
-        return isinstance(one, str) and isinstance(other, str) and one != other
-    return not math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+        return one == other
+    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
 
 
 def _agree(

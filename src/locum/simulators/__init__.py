@@ -14,7 +14,6 @@ entries in the sequence, and ``universal.py`` defines the simulator.
 True
 """
 
-from locum.errors import missing_name
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.conversion import from_arrays, from_torch
 from locum.simulators.layer_simulator import ExplainedStep, Explanation
@@ -50,7 +49,3 @@ __all__ = [
     "from_arrays",
     "from_torch",
 ]
-
-
-def __getattr__(name: str) -> object:
-    raise missing_name(__name__, name)

@@ -2,10 +2,14 @@
 
 The paper pads X with rows of zeros. This padding is not exact (erratum E15). The n − m padded keys have
 score 0, and each adds e⁰ to the denominator Z of a row. The result is T(X)·Z/(Z + n − m).
-:func:`paper_padding` computes this result, and :func:`padding_formula` predicts it. :func:`embed` is
-correct, since its softmax includes only the first m keys. The number m is an additional token, so one
-program works for every m. A causal U does not need this token: the padding comes last, and no row of X
-attends to it.
+:func:`paper_padding` computes this result, and :func:`padding_formula` predicts it.
+
+:func:`embed` is correct. If U has at least two more columns than T, U itself suffices: the rows of X
+are repeated up to n rows, and each row has the additional entries 1 and −log c, where c is the number
+of its copies. One more entry of A adds −log c to the scores of a key, so the c copies together have
+the weight of one key. Otherwise, the softmax of another simulator includes only the first m keys. The
+number m is an additional token, so one program works for every m. A causal U needs neither: the
+padding comes last, and no row of X attends to it.
 
 >>> from locum.simulators import Attention, UniversalSimulator
 >>> T, U = Attention(A=[[0.0]], V=[[1.0]]), UniversalSimulator(2, 1, 1)
@@ -51,7 +55,9 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
         )
     simulator = U
     matrices = T.matrices() | {"X": [X]}
-    if small.n < order.n and _sees_padded_rows(order):
+    padded = small.n < order.n and _sees_padded_rows(order)
+    repeated = padded and U.style.base is None and _has_columns_for_copies(small, order)
+    if padded and not repeated:
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
     simulator.require_length(executor)  # checked before anything of that size is allocated
@@ -59,8 +65,10 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
         wide = np.zeros((1, order.attention.columns))
         wide[:, _attention_columns(small.attention, order.attention)] = numpy_of(matrices["b_O"][0])
         matrices["b_O"] = [wide]
-    parts = simulator.parts(simulator.layout.enlarged(matrices), X)
-    result = simulator.run_parts(simulator.output, parts, executor)
+    large = simulator.layout.enlarged(matrices)
+    if repeated:
+        _repeat_rows(large, small)
+    result = simulator.run_parts(simulator.output, simulator.parts(large, X), executor)
     return as_given(result[: small.n, _columns(small, order)], original)
 
 
@@ -73,6 +81,24 @@ def _sees_padded_rows(order: Order) -> bool:
     if order.attention.mask == "causal":
         return False
     return order.attention.kind == "softmax" or (order.norm == "pre" and order.affine)
+
+
+def _has_columns_for_copies(small: Order, large: Order) -> bool:
+    """Return whether U has two columns more than T, and the scores of a softmax without biases."""
+    outer = large.attention
+    plain = outer.kind == "softmax" and outer.pooling == "softmax" and not outer.bias
+    return plain and outer.d >= small.attention.d + 2
+
+
+def _repeat_rows(large: dict[str, list[Array]], small: Order) -> None:
+    """Fill X with copies of its first rows; the copies of a row share its weight."""
+    X, e = large["X"][0], small.attention.d
+    original = np.arange(len(X)) % small.n
+    X[:] = X[original]
+    X[:, e] = 1.0
+    X[:, e + 1] = -np.log(np.bincount(original))[original]
+    for A in large["A"]:
+        A[e, e + 1] = 1.0
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:

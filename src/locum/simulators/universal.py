@@ -68,7 +68,8 @@ class UniversalSimulator(LayerSimulator):
         - ``order``: ``Order.of(n, d, d_v, heads=…, feed_forward=…)``, or the order of a given T,
           ``T.order(n)``. ``UniversalSimulator(n, d, d_v)`` uses ``Order.of(n, d, d_v)``.
         - ``recipe``: fetch, paper, tiled, width-1 or inverse. The recipe paper uses the paper's heads
-          and layers. For a T with one head, the recipe width-1 uses three heads in successive layers
+          and layers. For several heads, it encodes X once, while the paper encodes a copy of X for each
+          head. For a T with one head, the recipe width-1 uses three heads in successive layers
           (``formula/width_one.py``). The recipe inverse is the alternative construction for
           non-singular A and V (``formula/inverse_recipe.py``).
         - ``stable``: whether the row maximum is subtracted from the scores before the exponential. The

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
 
 from locum.errors import InputError, LocumError
-from locum.torch.simulation import measure_difference, simulate, simulate_and_measure
+from locum.torch.simulation import measure_difference, simulate
 from locum.torch.step_recorder import record
 
 #: Maximum relative difference between the logits with eager attention and with the model's own
@@ -50,11 +50,9 @@ class ObservedModel:
     observed.
     """
 
-    def __init__(self, model: Any, *, on_u: bool = False) -> None:
-        self.model, self.on_u = model, on_u
+    def __init__(self, model: Any) -> None:
+        self.model = model
         self.notes: list[str] = []
-        #: Largest relative difference between the outputs on U and of eager execution.
-        self.difference = 0.0
 
     @property
     def name(self) -> str:
@@ -62,17 +60,9 @@ class ObservedModel:
         return type(self.model).__name__
 
     def logits(self, ids: Tensor) -> Array:
-        """Return the logits for token ids [input, position]; if ``on_u`` is set, they are computed on
-        U.
-        """
+        """Return the logits for token ids [input, position]."""
         with torch.no_grad(), _evaluation(self.model):
-            ids = ids.to(_device(self.model))
-            if self.on_u:
-                output, difference = simulate_and_measure(self.model, (ids,), {})
-                self.difference = max(self.difference, difference)
-            else:
-                output = self.model(ids)
-        return _array(_logits(output))
+            return _array(_logits(self.model(ids.to(_device(self.model)))))
 
     def observe(self, ids: Tensor) -> Observation:
         """Return the logits, residual streams and attention patterns for token ids [input,
@@ -92,16 +82,13 @@ class ObservedModel:
             self.notes.append(text)
 
 
-def observe(model: Any, *, on_u: bool = False) -> ObservedModel:
-    """Return a wrapper with which a model can be observed.
-
-    With ``on_u``, the method ``logits`` of the wrapper runs the model on U.
-    """
+def observe(model: Any) -> ObservedModel:
+    """Return a wrapper with which a model can be observed."""
     if hasattr(model, "run_with_cache") and hasattr(model, "run_with_hooks"):
-        return _HookedModel(model, on_u=on_u)
+        return _HookedModel(model)
     if not isinstance(model, nn.Module):
         raise InputError(
-            f"expected a model of transformers, a torch.nn.Module or a folder, got "
+            "expected a model of transformers or a torch.nn.Module, got "
             f"{type(model).__name__}; try the model that from_pretrained returns"
         )
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
@@ -109,7 +96,7 @@ def observe(model: Any, *, on_u: bool = False) -> ObservedModel:
             f"expected an encoder or a decoder, got {type(model).__name__}, which has both; "
             "try model.get_encoder() with a head"
         )
-    return _LayeredModel(model, on_u=on_u)
+    return _LayeredModel(model)
 
 
 class _LayeredModel(ObservedModel):
@@ -118,11 +105,11 @@ class _LayeredModel(ObservedModel):
     Without such a list, the model has no residual streams.
     """
 
-    def __init__(self, model: Any, *, on_u: bool = False) -> None:
-        super().__init__(model, on_u=on_u)
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
         self.layers = _layers_of(model)
         if not self.layers:
-            self.note("no list of layers was found: probes and interventions are left out")
+            self.note("no list of layers was found: interventions are left out")
 
     def observe(self, ids: Tensor) -> Observation:
         """Return the logits, residual streams and attention patterns for token ids [input,
@@ -145,7 +132,7 @@ class _LayeredModel(ObservedModel):
             for handle in handles:
                 handle.remove()
         if len(streams) <= len(self.layers):
-            self.note("layers that do not pass a stream on: probes and interventions are left out")
+            self.note("layers that do not pass a stream on: interventions are left out")
             self.layers = []
             return ()
         return tuple(_array(streams[place]) for place in sorted(streams))

@@ -20,9 +20,9 @@ compute the s-op are replaced. The outputs agree if every later computation read
 parts. The outputs may differ if the s-op is *bypassed*, because a table looks up the sources of the
 s-op instead. The compiler records this for each node (``passed_by``).
 
->>> from locum.rasp.everyday import EVERYDAY
+>>> from locum.rasp.programs import load_everyday
 >>> units = {"attention": "softmax", "feed_forward": "relu"}
->>> model = locum.compile(EVERYDAY["induction"].program, length=4, vocabulary="ab", **units)
+>>> model = locum.compile(load_everyday("induction").program, length=4, vocabulary="ab", **units)
 >>> [(part.label[:9], part.mismatches) for part in alignment(model, most=10)]
 [('aggregate', 0), ('aggregate', 0)]
 """

@@ -6,24 +6,21 @@ answers.
 - *answers*: how often the answers agree, and the shortest counterexamples;
 - *heads*: for a selector of the program, the head of the model with the most similar attention
   pattern;
-- *probes*: for an s-op, the layer at which a linear probe of the residual stream predicts the s-op
-  best;
 - *interventions*: how often the model and the program agree if an s-op is replaced by its value on
   another input.
 
 The verdict depends on the answers and, on request, on the interventions. The other parts are evidence
 about the mechanism, from a sample of at most 400 inputs. Heads are selected on one half of the sample
-and measured on the other half. Probes are fitted on one half and evaluated at all layers on the other
-half. The layer of an intervention is selected on one half of the pairs, and the agreement is measured
-on the other half.
+and measured on the other half. An intervention is tried at the layers whose residual streams predict
+the s-op best. The layer is selected on one half of the pairs, and the agreement is measured on the
+other half.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,13 +48,13 @@ _OBSERVED = 400
 _MOST_PARTS = 24
 #: Maximum number of counterexamples in a report.
 _SHOWN = 5
-#: Maximum number of distinct numbers that a probe treats as classes.
+#: Maximum number of distinct numbers that are treated as classes when a layer is chosen.
 _MOST_CLASSES = 64
-#: Minimum number of inputs for probes and interventions, and of pairs for interventions on an s-op.
+#: Minimum number of inputs for interventions, and of pairs for interventions on an s-op.
 _LEAST = 8
 #: Maximum number of pairs of inputs for each s-op, and of layers at which interventions are tried.
 _PAIRS, _SITES = 160, 4
-#: Ridge penalty of probes, relative to the mean variance of a dimension.
+#: Ridge penalty of linear predictions, relative to the mean variance of a dimension.
 _RIDGE = 1e-4
 #: Largest difference between equal real-valued answers, relative to the absolute program answer or 1.
 _TOLERANCE = 1e-2
@@ -87,28 +84,6 @@ class HeadMatch:
     #: Distance of uniform attention over the visible tokens, as a baseline.
     uniform: float
     rows: int
-    #: Both patterns on one input, [query][key]. The last column of the model's pattern is the attention
-    #: to all other positions.
-    tokens: tuple[Atom, ...] = ()
-    program_pattern: tuple[tuple[float, ...], ...] = ()
-    model_pattern: tuple[tuple[float, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Probe:
-    """An s-op, and the layer at which a linear probe of the residual stream predicts the s-op best."""
-
-    label: str
-    #: Number of layers before the residual stream; 0 for the embeddings.
-    layer: int
-    #: Accuracy on held-out inputs, or R² for an s-op with many numeric values.
-    accuracy: float
-    #: Baselines: the accuracy of the most frequent value (0 for R²), and a probe of the embeddings.
-    most_frequent: float
-    embeddings: float
-    kind: str
-    #: Accuracy or R² after each layer; the first entry belongs to the embeddings.
-    by_layer: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,24 +117,16 @@ class HypothesisReport:
     required: float
     required_interventions: float | None
     counterexamples: tuple[Counterexample, ...]
-    heads: tuple[HeadMatch, ...] = ()
-    probes: tuple[Probe, ...] = ()
-    interventions: tuple[Intervention, ...] = ()
-    notes: tuple[str, ...] = ()
-    seed: int = 0
-    reasons: tuple[str, ...] = field(default=())
+    heads: tuple[HeadMatch, ...]
+    interventions: tuple[Intervention, ...]
+    notes: tuple[str, ...]
+    seed: int
+    reasons: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
         """Whether the model agrees with the program as often as required."""
         return not self.reasons
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible dictionary."""
-        data = asdict(self)
-        for head in data["heads"]:
-            head["tokens"] = list(head["tokens"])
-        return {"holds": self.holds, **data}
 
 
 def check_hypothesis(
@@ -167,37 +134,31 @@ def check_hypothesis(
     program: Any,
     inputs: Sequence[Any],
     *,
-    tokenizer: Any = None,
     vocabulary: Mapping[Any, int] | None = None,
     labels: Mapping[Any, int] | None = None,
     answers: str = "each",
-    prefix: Sequence[int] | None = None,
-    suffix: Sequence[int] | None = None,
-    text: bool = False,
+    prefix: Sequence[int] = (),
+    suffix: Sequence[int] = (),
     agreement: float = 1.0,
     interventions: float | None = None,
-    on_u: bool = False,
-    names: Mapping[Node, str] | None = None,
     seed: int = 0,
 ) -> HypothesisReport:
     """Compare a trained model with a program on inputs, and return a report.
 
     ``model`` is a model of transformers or TransformerLens, a compiled network, or another
-    ``torch.nn.Module`` that maps token ids to logits. If ``text`` is true, each input is a string for
-    the ``tokenizer``. Otherwise, an input is a list or string of tokens of the program, or a mapping
-    with ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``. The tokens of a list or string
-    are converted to ids by ``vocabulary`` or, without it, by the tokenizer. Without both, they must be
-    ids. ``prefix`` and ``suffix`` are ids around these tokens. By default, they are the ids that the
-    tokenizer adds. A compiled network uses its own vocabulary and classes.
-
-    ``answers`` is where the model returns its answers: at ``"each"`` token, at the ``"last"`` or
-    ``"first"`` position, or in tokens ``"generated"`` after the input. ``labels`` maps answers to
+    ``torch.nn.Module`` that maps token ids to logits. An input is a list or string of tokens of the
+    program, or a mapping with ``tokens``, ``ids`` and, optionally, ``places`` and ``answers``.
+    ``vocabulary`` maps the tokens of a list or string to ids; without it, tokens must be ids.
+    ``prefix`` and ``suffix`` are ids around these tokens. ``labels`` maps answers to classes; by
+    default, the class of an answer is its token id. A compiled network uses its own vocabulary and
     classes.
+
+    ``answers`` is where the model returns its answers: at ``"each"`` token, or at the ``"last"`` or
+    ``"first"`` position.
 
     The hypothesis holds if at least the fraction ``agreement`` of answers is equal. With
     ``interventions``, at least one s-op must also be tested by interchange interventions, and each
-    tested s-op must reach this fraction. With ``on_u``, the answers are computed on U and compared with
-    eager execution.
+    tested s-op must reach this fraction.
     """
     root = node_of(program)
     if sort_of(root) is not Sort.SOP:
@@ -207,65 +168,51 @@ def check_hypothesis(
             raise InputError(f"{name}: expected a share from 0 to 1, got {share}; try {name}=0.95")
     if not inputs:
         raise InputError('inputs: expected one or more inputs, got none; try [["a", "b"]]')
-    observed, reading = _observed(
-        model, Reading(tokenizer, vocabulary, labels, prefix, suffix, answers), on_u=on_u
-    )
     for name, around in (("prefix", prefix), ("suffix", suffix)):
-        if not all(map(is_id, around or ())):
+        if not all(map(is_id, around)):
             raise InputError(f"{name}: expected token ids, got {around!r}; try {name}=[0]")
-    check = _Check(observed, root, reading, seed, names or {})
+    observed, reading = _observed(model, Reading(vocabulary, labels, prefix, suffix, answers))
+    check = _Check(observed, root, reading, seed)
     check.is_compiled = isinstance(model, CompiledTransformer)
-    check.read(inputs, is_text=text)
+    check.read(inputs)
     return check.report(agreement, interventions)
 
 
-def _observed(model: Any, reading: Reading, *, on_u: bool) -> tuple[ObservedModel, Reading]:
+def _observed(model: Any, reading: Reading) -> tuple[ObservedModel, Reading]:
     try:
         from locum.torch.observed_model import observe
     except ModuleNotFoundError:
         raise InputError("a check of a model needs torch: try pip install 'locum[models]'") from None
-    if isinstance(model, CompiledTransformer):
-        tokens, outputs = model.config.vocabulary, model.config.outputs
-        if tokens is None:
+    if not isinstance(model, CompiledTransformer):
+        if "Classification" in type(model).__name__ and reading.labels is None:
             raise InputError(
-                "model: expected a network with a vocabulary, got one of numbers; "
-                "try locum.compile(program, vocabulary=...)"
+                f"labels: expected a class of each answer of {type(model).__name__}, got none; "
+                "try labels={answer: class}"
             )
-        for name, given in (("vocabulary", reading.vocabulary), ("labels", reading.labels)):
-            if given is not None:
-                raise InputError(
-                    f"{name}: expected none for a compiled network, which has its own, got "
-                    f"{short(dict(given))}; try without {name}"
-                )
-        known = {token: number for number, token in enumerate(tokens)}
-        classes = None if outputs is None else {value: i for i, value in enumerate(outputs)}
-        reading = replace(reading, vocabulary=known, labels=classes)
-        return observe(model.to_torch(), on_u=on_u), reading
-    config = getattr(model, "config", None)
-    names = getattr(config, "id2label", None) if _classifies(model) else None
-    if names and not reading.classes:
-        reading = replace(reading, classes={int(key): str(name) for key, name in names.items()})
-    return observe(model, on_u=on_u), reading
-
-
-def _classifies(model: Any) -> bool:
-    return "Classification" in type(model).__name__
+        return observe(model), reading
+    tokens, outputs = model.config.vocabulary, model.config.outputs
+    if tokens is None:
+        raise InputError(
+            "model: expected a network with a vocabulary, got one of numbers; "
+            "try locum.compile(program, vocabulary=...)"
+        )
+    for name, given in (("vocabulary", reading.vocabulary), ("labels", reading.labels)):
+        if given is not None:
+            raise InputError(
+                f"{name}: expected none for a compiled network, which has its own, got "
+                f"{short(dict(given))}; try without {name}"
+            )
+    known = {token: number for number, token in enumerate(tokens)}
+    classes = None if outputs is None else {value: i for i, value in enumerate(outputs)}
+    return observe(model.to_torch()), replace(reading, vocabulary=known, labels=classes)
 
 
 class _Check:
     """The comparison of a model with a program on the same inputs."""
 
-    def __init__(
-        self,
-        observed: ObservedModel,
-        root: Node,
-        reading: Reading,
-        seed: int,
-        names: Mapping[Node, str],
-    ) -> None:
+    def __init__(self, observed: ObservedModel, root: Node, reading: Reading, seed: int) -> None:
         self.observed, self.root, self.reading, self.seed = observed, root, reading, seed
-        self.label = Labels(names, longest=120)
-        self.whole = Labels({node: name for node, name in names.items() if node is not root})(root)
+        self.label = Labels(longest=120)
         self.examples: list[Example] = []
         self.expected: list[list[Atom]] = []
         #: Whether answers are numbers instead of classes, and whether the model is a compiled network,
@@ -277,15 +224,11 @@ class _Check:
 
     # Answers ----------------------------------------------------------------------------------------
 
-    def read(self, inputs: Sequence[Any], *, is_text: bool) -> None:
+    def read(self, inputs: Sequence[Any]) -> None:
         """Read ``inputs``, run the program on them, and store distinct inputs with their outputs."""
         seen: set[str] = set()
         for entry in inputs:
-            if is_text and not isinstance(entry, str):
-                raise InputError(f"text: expected texts, got {short(entry)}; try lists without text")
-            generated = self.reading.answers == "generated" and not isinstance(entry, Mapping)
-            plain = replace(self.reading, answers="each") if generated else self.reading
-            example = plain.text_example(entry) if is_text else plain.example(entry)
+            example = self.reading.example(entry)
             try:
                 expected: list[Atom] = run(self.root, list(example.tokens))
             except ExecutionError as error:
@@ -293,9 +236,6 @@ class _Check:
                     f"inputs: expected inputs for which the program has a value, got "
                     f"{short(list(example.tokens))}: {error}; try inputs without it"
                 ) from None
-            if generated:
-                again = self.reading.text_example if is_text else self.reading.example
-                example = again(entry, expected)
             key = repr(example)  # repeated inputs count once; 1, 1.0 and True differ
             if key not in seen:
                 seen.add(key)
@@ -358,10 +298,10 @@ class _Check:
 
     def _read_classes(self, logits: Array) -> None:
         self.size = logits.shape[-1]
-        if logits.ndim == 2 and self.reading.answers in ("each", "generated"):
+        if logits.ndim == 2 and self.reading.answers == "each":
             raise InputError(
-                f"answers: expected first or last for a model with one answer to each input, got "
-                f'{self.reading.answers}; try answers="last"'
+                "answers: expected first or last for a model with one answer to each input, got each; "
+                'try answers="last"'
             )
         self.is_real = self.size == 1
         if self.is_real:
@@ -402,7 +342,7 @@ class _Check:
     def _name(self, answer: Any) -> Atom:
         if self.is_real:
             return float(answer)
-        return self.reading.class_name(answer, self.values, self.size)
+        return self.values[answer] if answer in self.values else self.reading.class_name(answer)
 
     @cached_property
     def found(self) -> dict[int, list[Any]]:
@@ -441,13 +381,7 @@ class _Check:
         share = float(np.mean(flat))
         whole = float(np.mean([all(row) for row in self.right]))
         mechanism = _Mechanism(self)
-        heads, probes = mechanism.heads(), mechanism.probes()
-        changed = mechanism.interventions()
-        if self.observed.on_u:
-            self.observed.note(
-                "U and eager execution agree; the largest relative difference is "
-                f"{self.observed.difference:.2g}"
-            )
+        heads, changed = mechanism.heads(), mechanism.interventions()
         reasons = []
         if share < required:
             reasons.append(f"{share:.1%} of answers agree, and {required:.1%} are required")
@@ -462,7 +396,7 @@ class _Check:
             ]
         return HypothesisReport(
             self.observed.name,
-            self.whole,
+            Labels()(self.root),
             len(self.examples),
             len(flat),
             share,
@@ -471,7 +405,6 @@ class _Check:
             interventions,
             self._counterexamples(),
             heads,
-            probes,
             changed,
             tuple(self.observed.notes),
             self.seed,
@@ -485,7 +418,7 @@ def _key(value: Atom) -> Any:
 
 
 class _Mechanism:
-    """The analysis of heads, probes and interventions on a sample of the inputs of a check."""
+    """The analysis of heads and interventions on a sample of the inputs of a check."""
 
     def __init__(self, check: _Check) -> None:
         self.check, self.observed = check, check.observed
@@ -509,7 +442,7 @@ class _Mechanism:
         reads: dict[Node, bool] = {}
         for node in postorder(check.root):
             reads[node] = node.op == "tokens" or any(reads[part] for part in node.inputs)
-        #: S-ops that are probed and interchanged: the last ones that depend on the tokens. Other s-ops
+        #: S-ops that are interchanged: the last ones that depend on the tokens. Other s-ops
         #: have the same values on all inputs of one length. They are omitted, and so are the tokens.
         self.sops = [n for n in nodes if sort_of(n) is Sort.SOP and n.inputs and reads[n]][
             -_MOST_PARTS:
@@ -565,19 +498,7 @@ class _Mechanism:
         distance, uniform, rows = self._distance(best, targets, self.second)
         if not rows:
             return None
-        shown = max(self.second, key=lambda place: (len(targets[place]) <= 12, len(targets[place])))
-        pattern = self._seen_pattern(shown, best)
-        assert pattern is not None
-        return HeadMatch(
-            self.check.label(selector),
-            *best,
-            distance,
-            uniform,
-            rows,
-            self.check.examples[shown].tokens,
-            tuple(tuple(map(float, row)) for row in targets[shown]),
-            tuple(tuple(round(float(x), 4) for x in row) for row in pattern),
-        )
+        return HeadMatch(self.check.label(selector), *best, distance, uniform, rows)
 
     def _distance(
         self, head: tuple[int, int], targets: Mapping[int, Array], places: Sequence[int]
@@ -604,7 +525,7 @@ class _Mechanism:
             return float("inf"), float("inf"), 0
         return float(np.mean(away)), float(np.mean(flat)), len(away)
 
-    # Probes -----------------------------------------------------------------------------------------
+    # Layers -----------------------------------------------------------------------------------------
 
     @property
     def _layers(self) -> int:
@@ -617,53 +538,29 @@ class _Mechanism:
             rows.append(observation.streams[layer][row][list(self.check.examples[place].places)])
         return np.concatenate(rows)
 
-    def probes(self) -> tuple[Probe, ...]:
-        """Fit linear probes for ``sops`` on one half of the inputs, and evaluate them on the other
-        half.
+    def _scores(self, sop: Node) -> list[float]:
+        """Return how well a linear function of each residual stream predicts an s-op.
+
+        The function is fitted on one half of the inputs. The score on the other half is the accuracy
+        or, for an s-op with many numeric values, R².
         """
-        if not self._layers or not self._has_halves("probes"):
-            return ()
-        targets = {sop: self._coded(sop) for sop in self.sops}
-        scores: dict[Node, list[float]] = {sop: [] for sop in self.sops}
-        for layer in range(self._layers):
-            train, test = self._stream(layer, self.first), self._stream(layer, self.second)
-            for sop in self.sops:
-                kind, known, right, _ = targets[sop]
-                if kind == "accuracy":
-                    scores[sop].append(float(np.mean(_discriminate(train, known, test) == right)))
-                else:
-                    spread = float(np.var(right)) or 1.0
-                    away = _regress(train, known, test) - right
-                    scores[sop].append(1 - float(np.mean(away**2)) / spread)
-        self.scores = scores
-        probes = []
-        for sop in self.sops:
-            by_layer = scores[sop]
-            best = int(np.argmax(by_layer))
-            kind, _, _, usual = targets[sop]
-            label = self.check.label(sop)
-            probes.append(Probe(label, best, by_layer[best], usual, by_layer[0], kind, tuple(by_layer)))
-        return tuple(probes)
-
-    def _has_halves(self, what: str) -> bool:
-        if len(self.places) >= _LEAST:
-            return True
-        self.observed.note(f"{what} are left out: they need {_LEAST} inputs or more")
-        return False
-
-    def _coded(self, sop: Node) -> tuple[str, Array, Array, float]:
-        """Return the metric of a probe, the values on both halves of the inputs, and the baseline."""
         values = self.values(sop)
         train = [value for place in self.first for value in values[place]]
         test = [value for place in self.second for value in values[place]]
         classes = {key: number for number, key in enumerate(dict.fromkeys(map(_key, train)))}
         numeric = not any(isinstance(value, str) for value in (*train, *test))
-        if len(classes) > _MOST_CLASSES and numeric:
-            return "R²", np.array(train, float), np.array(test, float), 0.0
-        known = np.array([classes[_key(value)] for value in train])
-        right = np.array([classes.get(_key(value), -1) for value in test])
-        usual = Counter(map(_key, train)).most_common(1)[0][0]
-        return "accuracy", known, right, float(np.mean(right == classes[usual]))
+        scores = []
+        for layer in range(self._layers):
+            known, unseen = self._stream(layer, self.first), self._stream(layer, self.second)
+            if len(classes) > _MOST_CLASSES and numeric:
+                right = np.array(test, float)
+                away = _regress(known, np.array(train, float), unseen) - right
+                scores.append(1 - float(np.mean(away**2)) / (float(np.var(right)) or 1.0))
+            else:
+                numbers = np.array([classes[_key(value)] for value in train])
+                expected = np.array([classes.get(_key(value), -1) for value in test])
+                scores.append(float(np.mean(_discriminate(known, numbers, unseen) == expected)))
+        return scores
 
     # Interventions ----------------------------------------------------------------------------------
 
@@ -671,7 +568,10 @@ class _Mechanism:
         """Replace each s-op of ``sops`` by its value on another input, in the program and in the
         model.
         """
-        if not self._layers or not self._has_halves("interventions"):
+        if not self._layers:
+            return ()
+        if len(self.places) < _LEAST:
+            self.observed.note(f"interventions are left out: they need {_LEAST} inputs or more")
             return ()
         found = [self._interchanged(sop) for sop in self.sops]
         return tuple(part for part in found if part is not None)
@@ -700,14 +600,9 @@ class _Mechanism:
                 continue
             wanted = check._wanted(answers, check.examples[clean])
             before = check._wanted(check.expected[clean], check.examples[clean])
-            kept = self._free(check.examples[clean])
-            if any(wanted[i] != before[i] for i in kept) and all(wanted[i] != -1 for i in kept):
+            if wanted != before and -1 not in wanted:
                 pairs.append((clean, other, wanted))
         return pairs
-
-    def _free(self, example: Example) -> list[int]:
-        """Return the indices of the answers that precede any program answer in the model's input."""
-        return [number for number, (_, place) in enumerate(example.answers) if place < example.forced]
 
     def _interchanged(self, sop: Node) -> Intervention | None:
         pairs = self._pairs(sop)
@@ -717,9 +612,9 @@ class _Mechanism:
                 "and the program's answer changes"
             )
             return None
-        best = max(self.scores[sop])
-        order = sorted(range(self._layers), key=lambda layer: -self.scores[sop][layer])
-        sites = [layer for layer in order if self.scores[sop][layer] >= best - 0.05][:_SITES]
+        scores = self._scores(sop)
+        order = sorted(range(self._layers), key=lambda layer: -scores[layer])
+        sites = [layer for layer in order if scores[layer] >= max(scores) - 0.05][:_SITES]
         tuned, held = pairs[::2], pairs[1::2]
         bases = {layer: self._basis(sop, layer) for layer in sites}
         rates = {layer: self._rate(layer, bases[layer], tuned) for layer in sites}
@@ -756,8 +651,7 @@ class _Mechanism:
         """Return the fraction of pairs for which the changed model returns the answers of the changed
         program.
 
-        The residual stream at ``layer`` is changed in the subspace spanned by ``basis``. Only the
-        answers of :meth:`_free` are compared.
+        The residual stream at ``layer`` is changed in the subspace spanned by ``basis``.
         """
         import torch
 
@@ -781,7 +675,7 @@ class _Mechanism:
             for row, (clean, _, wanted) in enumerate(group):
                 example = check.examples[clean]
                 answers = check._answers(logits[row], example)
-                agree += all(check._equal(answers[i], wanted[i]) for i in self._free(example))
+                agree += all(map(check._equal, answers, wanted))
         return agree / len(pairs)
 
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,57 +31,32 @@ _EQUAL = 1e-4
 _ALIKE = 0.05
 
 
-class Network(Protocol):
-    """The interface of a network that path patching requires.
-
-    Tensors and hooks have the names of TransformerLens.
-    """
-
-    tensors: dict[str, Any]
-    sink: int
-    #: Whether an answer is the index of the largest logit; otherwise, it is a number.
-    is_categorical: bool
-
-    def embeddings(self, rows: Any, /) -> tuple[Any, Any]:
-        """Return the token embeddings and the position embeddings of a batch of inputs."""
-
-    def forward(self, stream: Any, tap: Tap, first: int = 0) -> Any:
-        """Run the layers from index ``first``, and return the input of the unembedding.
-
-        ``tap`` can replace activations, including the returned residual stream.
-        """
-
-    def norm(self, hook: str, stream: Any) -> Any:
-        """Return the input of the component at ``hook``, after its layer norm if there is one."""
-
-    def read_off(self, stream: Any) -> Any:
-        """Return the logits at every position for the final residual stream."""
-
-    def answers(self, logits: Any) -> Any:
-        """Return the answer at every position for these logits."""
-
-
 class CompiledNetwork:
-    """An adapter that implements :class:`Network` for a compiled transformer."""
+    """The parts of a forward pass of a compiled transformer, on batches of inputs of one length."""
 
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
         self.tensors: dict[str, Any] = dict(model.weights.named())
         self.sink = int(model.config.sink)
         self.embeddings = model.embeddings
+        #: Whether an answer is the index of the largest logit; otherwise, it is a number.
         self.is_categorical = model.config.outputs is not None
 
-    def forward(self, stream: Array, tap: Tap, first: int = 0) -> Array:
-        """Run the layers from index ``first``, and return the input of the unembedding."""
+    def forward(self, stream: Array, tap: Tap | None = None, first: int = 0) -> Array:
+        """Run the layers from index ``first``, and return the input of the unembedding.
+
+        ``tap`` can replace activations, including the returned residual stream.
+        """
         config = self.model.config
         after = forward(
             self.model.weights, stream, sink=config.sink, causal=config.causal, tap=tap, first=first
         )
         return shown_to(tap)(UNEMBED, after)
 
-    def norm(self, hook: str, stream: Array) -> Any:
-        """Return the input of the component at ``hook``, after its layer norm if there is one."""
-        return self.model.weights.normalised(hook, stream)
+    def stream(self, rows: Sequence[Sequence[Atom]], tap: Tap | None = None) -> Array:
+        """Run all layers on a batch of inputs, and return the input of the unembedding."""
+        words, places = self.embeddings(rows)
+        return self.forward(words + places, tap)
 
     def read_off(self, stream: Array) -> Any:
         """Return the logits at every position, without the sink, for the final residual stream."""
@@ -91,6 +66,10 @@ class CompiledNetwork:
         """Return the answer at every position: the index of the largest logit, or the number."""
         return logits.argmax(axis=-1) if self.is_categorical else logits[..., 0]
 
+    def run(self, rows: Sequence[Sequence[Atom]]) -> NDArray[Any]:
+        """Return the answers to a batch of inputs."""
+        return self.answers(self.read_off(self.stream(rows)))
+
     def path(self, edge: CircuitEdge) -> Path:
         """Return the path of an edge of the circuit."""
         return self.model.path(edge)
@@ -99,7 +78,7 @@ class CompiledNetwork:
 class PathPatching:
     """A network with its activations on pairs of inputs of one length, for path patching."""
 
-    def __init__(self, network: Network, pairs: Pairs) -> None:
+    def __init__(self, network: CompiledNetwork, pairs: Pairs) -> None:
         self.network, self.size = network, len(pairs.clean)
         #: Residual stream before every layer and before the unembedding, on the clean inputs.
         self.streams: list[Array] = []
@@ -189,7 +168,6 @@ class PathPatching:
             paths,
             self.network.tensors,
             lambda path, now: self._value(path)[0],
-            norm=self.network.norm,
             cache=self.clean,
             stream=stream,
         )

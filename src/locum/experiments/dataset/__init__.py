@@ -5,6 +5,7 @@
 """
 
 from locum.experiments.dataset.dataset_loading import Dataset, Item, load
-from locum.experiments.dataset.parts import faithfulness_curve, score
+from locum.experiments.dataset.parts import faithfulness_curve
+from locum.experiments.dataset.scoring import score
 
 __all__ = ["Dataset", "Item", "faithfulness_curve", "load", "score"]

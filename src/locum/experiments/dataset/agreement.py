@@ -18,10 +18,10 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.execution import run
+from locum.experiments.circuits.patching import CompiledNetwork
 from locum.experiments.dataset.program_families import MOST_INPUTS, count_inputs
-from locum.experiments.dataset.verify import Network
 from locum.graph import Atom, Node
-from locum.networks.transformer.weights import Array
+from locum.networks.transformer import CompiledTransformer
 
 #: Maximum number of inputs in a sample, if there are too many inputs to run all of them.
 SAMPLE = 300
@@ -88,71 +88,56 @@ def depends_on_tokens(inputs: Inputs) -> bool:
     return any(any(row != rows[0] for row in rows) for rows in inputs.expected.values())
 
 
-def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> list[Array]:
-    """Return the inputs as token ids, one batch [input, position] for each length.
-
-    If ``most`` is given, each batch contains only the first ``most`` inputs.
-    """
-    ids = {token: network.ids([token])[0] for token in network.config["vocabulary"]}
-    return [
-        np.array([[ids[token] for token in row] for row in rows[:most]])
-        for rows in inputs.rows.values()
-    ]
-
-
-def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
-    """Return the expected outputs as a network returns them: indices of outputs, or numbers."""
-    outputs = network.config.get("outputs")
-    if outputs is None:
-        return [np.array(rows, dtype=float) for rows in inputs.expected.values()]
-    place = {value: number for number, value in reversed(list(enumerate(outputs)))}
-    return [
-        np.array([[place.get(value, -1) for value in row] for row in rows])
-        for rows in inputs.expected.values()
-    ]
-
-
-def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[Any]) -> float:
-    """Return the largest error of the network's outputs.
+def worst_error(model: CompiledTransformer, inputs: Inputs) -> float:
+    """Return the largest error of the outputs of a network.
 
     The error of a number is relative if the magnitude of the expected number is above 1. For
     categorical outputs, the error is 0 or, if any output is wrong, infinite.
     """
-    worst = 0.0
-    for ids, right in zip(batches, expected, strict=True):
-        with np.errstate(all="ignore"):
-            answers = network.answers(network.logits(ids))
-        if network.config.get("outputs") is not None:
+    worst, network, outputs = 0.0, CompiledNetwork(model), model.config.outputs
+    numbers = {value: number for number, value in reversed(list(enumerate(outputs or ())))}
+    for length, rows in inputs.rows.items():
+        answers, expected = network.run(rows), inputs.expected[length]
+        if outputs is not None:
+            right = [[numbers.get(value, -1) for value in row] for row in expected]
             if not np.array_equal(answers, right):
                 return float("inf")
             continue
-        difference = np.abs(answers - right) / np.maximum(1.0, np.abs(right))
+        wanted = np.array(expected, dtype=float)
+        difference = np.abs(answers - wanted) / np.maximum(1.0, np.abs(wanted))
         worst = max(worst, float(difference.max()) if np.isfinite(difference).all() else float("inf"))
     return worst
 
 
-def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
+def idle_heads(model: CompiledTransformer, inputs: Inputs, most: int, tolerance: float) -> list[str]:
     """Return the names of heads whose zero ablation changes no output noticeably.
 
     A change is noticeable if it exceeds ``tolerance``·(1 + abs(y)), where y is the output after the
-    ablation.
+    ablation. The outputs for the first ``most`` inputs of each length are compared.
     """
-    longest_first = batches[::-1]  # long inputs show most differences
-    before = [network.answers(network.logits(ids)) for ids in longest_first]
+    batches = [rows[:most] for rows in inputs.rows.values()][::-1]  # long inputs differ most
+    before = [CompiledNetwork(model).run(rows) for rows in batches]
     idle = []
-    for layer in range(len(network.layers)):
-        for head in range(network.heads(layer)):
-            name = f"blocks.{layer}.attn.W_O"
-            without = network.tensors[name].copy()
-            without[head] = 0
-            other = Network(network.config, network.tensors | {name: without})
-            after = (other.answers(other.logits(ids)) for ids in longest_first)
+    for number, layer in enumerate(model.weights.layers):
+        for head in range(layer.attention.heads if layer.attention else 0):
+            other = CompiledNetwork(_without_head(model, number, head))
             if all(
-                np.allclose(one, two, rtol=tolerance, atol=tolerance)
-                for one, two in zip(before, after, strict=True)
+                np.allclose(answers, other.run(rows), rtol=tolerance, atol=tolerance)
+                for answers, rows in zip(before, batches, strict=True)
             ):
-                idle.append(f"blocks.{layer}.attn.head.{head}")
+                idle.append(f"blocks.{number}.attn.head.{head}")
     return idle
+
+
+def _without_head(model: CompiledTransformer, layer: int, head: int) -> CompiledTransformer:
+    """Return a network in which the output of one head is 0."""
+    layers = list(model.weights.layers)
+    heads = layers[layer].attention
+    assert heads is not None
+    W_O = heads.W_O.copy()
+    W_O[head] = 0
+    layers[layer] = replace(layers[layer], attention=replace(heads, W_O=W_O))
+    return CompiledTransformer(model.config, replace(model.weights, layers=tuple(layers)))
 
 
 #: Maximum number of inputs, and number of pairs, that are written to ``examples.json``.

@@ -3,8 +3,8 @@
 For each pair of inputs, an edge contributes a product of two terms, summed over positions and axes. The
 score of the edge is the absolute value of the mean contribution. The first term is the replacement
 signal of the writer minus its clean signal. The second term is the gradient of a metric with respect to
-the input of the reader, before the norm. With ``steps`` > 1, gradients are averaged over interpolations
-between the embeddings of the two inputs (integrated gradients).
+the input of the reader. With ``steps`` > 1, gradients are averaged over interpolations between the
+embeddings of the two inputs (integrated gradients).
 
 The metric of a pair is the logit of the clean answer minus the logit of the other answer, summed over
 positions. If both answers are the same, the strongest alternative replaces the other answer. For
@@ -22,11 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from locum.experiments.circuits.patching import PathPatching
+from locum.experiments.circuits.patching import CompiledNetwork, PathPatching
 from locum.experiments.dataset.baseline import scored
 from locum.experiments.dataset.parts import runs_of
 from locum.experiments.dataset.scoring import OUTPUT, Truth
-from locum.experiments.dataset.verify import Network
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.path_patching import Path
 from locum.networks.transformer.weights import Array
@@ -36,29 +35,19 @@ _TIE = 1e-6
 
 
 def by_attribution(
-    model: CompiledTransformer,
-    network: Network,
-    truth: Truth,
-    pairs: Sequence[dict[str, Any]],
-    steps: int = 1,
+    model: CompiledTransformer, truth: Truth, pairs: Sequence[dict[str, Any]], steps: int = 1
 ) -> dict[str, Any]:
-    """Return scores of edges and of axes of the residual stream, computed by attribution.
-
-    ``network`` is the NumPy version of ``model``.
-    """
+    """Return scores of edges, computed by attribution."""
     module = model.to_torch()
     module.set_use_split_qkv_input(True)
     module.set_use_hook_mlp_in(True)
     edges = dict.fromkeys(truth.candidates, 0.0)
-    axes = np.zeros(model.weights.W_E.shape[1])
-    for run in runs_of(network, pairs):
+    for run in runs_of(CompiledNetwork(model), pairs):
         gradients = _gradients(module, run, steps)
         changes = {w: run.difference(Path.read(w, OUTPUT)) for w in truth.writers}
         for writer, reader in truth.candidates:
-            products = changes[writer] * gradients[reader]
-            edges[writer, reader] += float(products.sum()) / len(pairs)
-            axes += np.abs(products.sum(axis=(0, 1))) / len(pairs)
-    return scored({edge: abs(value) for edge, value in edges.items()}, axes.tolist())
+            edges[writer, reader] += float((changes[writer] * gradients[reader]).sum()) / len(pairs)
+    return scored({edge: abs(value) for edge, value in edges.items()})
 
 
 def _gradients(module: Any, run: PathPatching, steps: int) -> dict[str, Array]:
@@ -115,14 +104,12 @@ def _backward(module: Any, run: PathPatching, embedded: dict[str, Tensor]) -> di
 def _metric(logits: Tensor, run: PathPatching) -> Tensor:
     if not run.network.is_categorical:
         difference = run.answers - run.other_answers
-        # Treat answers that differ only by rounding as equal, so that the metric is the same in every
-        # basis.
+        # Treat answers that differ only by rounding as equal.
         equal = np.abs(difference) <= _TIE * (1 + np.abs(run.answers).max())
         return (logits[..., 0] * torch.as_tensor(np.where(equal, 0.0, np.sign(difference)))).sum()
     clean, other = (torch.as_tensor(answers)[..., None] for answers in (run.answers, run.other_answers))
     rest = logits.detach().scatter(-1, clean, -torch.inf)
-    # Of alternatives that differ only by rounding, the first is chosen, so that the choice does not
-    # depend on the basis.
+    # Of alternatives that differ only by rounding, the first is chosen.
     near = rest >= rest.amax(dim=-1, keepdim=True) - _TIE * (1 + logits.detach().abs().amax())
     other = torch.where(clean == other, near.to(torch.int64).argmax(dim=-1, keepdim=True), other)
     return (logits.gather(-1, clean) - logits.gather(-1, other)).sum()

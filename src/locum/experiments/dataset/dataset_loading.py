@@ -1,4 +1,4 @@
-"""Load datasets and items in Python, as PyTorch datasets, and in TransformerLens.
+"""Load datasets and items.
 
 >>> load("nowhere")
 Traceback (most recent call last):
@@ -8,24 +8,18 @@ locum.errors.InputError: expected a dataset, or the folder of an item, got nowhe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as replaced
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import load_file
-
 from locum.errors import InputError
 from locum.experiments.dataset.index import INDEX, read_index
-from locum.experiments.dataset.scoring import NECESSITY, Truth, part_of, reader_of
-from locum.experiments.dataset.verify import Network, load_network
+from locum.experiments.dataset.scoring import Truth
 from locum.files import read_json, read_text
 from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer import load as load_model
-from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
-from locum.networks.transformer.weights import Array
+from locum.networks.transformer.circuit import Circuit
 
 #: Maximum size in bytes of a text or JSON file of an item that this module reads.
 _LIMIT = 2**26
@@ -55,27 +49,11 @@ class Item:
         return Truth(self.circuit.data())
 
     @cached_property
-    def directions(self) -> Array:
-        """Direction of each slot of the circuit in the residual stream, [slot, d_model]."""
-        directions: Array = load_file(str(self.folder / "slots.safetensors"))["directions"]
-        return directions
-
-    @cached_property
-    def network(self) -> Network:
-        """Network in NumPy, for any tier."""
-        return load_network(self.folder)
-
-    @cached_property
     def model(self) -> CompiledTransformer:
-        """Network with hooks and exports.
-
-        If slots are not axes of the residual stream, the edges of its circuit connect whole components.
-        """
+        """Network with its circuit, hooks and exports."""
         model = load_model(self.folder)
-        is_plain = np.array_equal(self.directions, np.eye(*self.directions.shape))
-        circuit = self.circuit if is_plain else merge_slots(self.circuit)
-        report = {**model.config.report, "circuit": circuit.data()}
-        return CompiledTransformer(replaced(model.config, report=report), model.weights)
+        report = {**model.config.report, "circuit": self.circuit.data()}
+        return CompiledTransformer(replace(model.config, report=report), model.weights)
 
     @cached_property
     def _examples(self) -> dict[str, Any]:
@@ -103,17 +81,9 @@ class Item:
         certificate: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
         return certificate
 
-    def to_torch(self) -> Any:
-        """Return the network as a PyTorch module."""
-        return self.model.to_torch()
-
-    def to_transformer_lens(self) -> Any:
-        """Return the network as a TransformerLens model; raise ``CompileError`` for hard heads."""
-        return self.model.to_transformer_lens()
-
 
 class Dataset(Sequence[Item]):
-    """The items of a dataset in the order of the index; :meth:`to_torch` returns a PyTorch dataset."""
+    """The items of a dataset in the order of the index."""
 
     def __init__(self, folder: Path, rows: list[dict[str, Any]]) -> None:
         self.folder, self.rows = folder, rows
@@ -131,9 +101,7 @@ class Dataset(Sequence[Item]):
         return (self[place] for place in range(len(self)))
 
     def where(self, **columns: Any) -> Dataset:
-        """Return the items whose columns have the given values, such as ``where(tier="plain",
-        layers=2)``.
-        """
+        """Return the items whose columns have the given values, such as ``where(layers=2)``."""
         for name in columns:
             if self.rows and name not in self.rows[0]:
                 raise InputError(
@@ -141,48 +109,6 @@ class Dataset(Sequence[Item]):
                 )
         rows = [row for row in self.rows if all(row[name] == columns[name] for name in columns)]
         return Dataset(self.folder, rows)
-
-    def to_torch(self) -> Any:
-        """Return a ``torch.utils.data.Dataset`` of pairs (tensors by name, label).
-
-        A label contains the id and program of the item, the true edges and heads by name, and the slot
-        directions.
-        """
-        from locum.experiments.dataset.torch_data import TorchCircuits
-
-        return TorchCircuits(self)
-
-
-def merge_slots(circuit: Circuit) -> Circuit:
-    """Return a circuit of whole components: slots of edges and hidden units of layers are combined.
-
-    >>> node = CircuitNode("embed.3", "embed", "hook_embed", slots=(3,), label="tokens")
-    >>> merge_slots(Circuit((node,), ())).nodes[0]
-    CircuitNode(id='embed', kind='embed', hook='hook_embed', ..., slots=(), label='tokens', ...)
-    """
-    nodes: dict[str, CircuitNode] = {}
-    for node in circuit.nodes:
-        if node.kind in ("slot", "o"):
-            continue
-        name = node.id if node.kind in "qkv" else part_of(node.id)
-        first = nodes.get(name, node)
-        labels = dict.fromkeys((first.label, node.label))
-        nodes[name] = replaced(
-            node, id=name, places=(), slots=(), label="; ".join(labels), sop="", embeds=(), made_for=()
-        )
-    edges: dict[tuple[str, str], CircuitEdge] = {}
-    for edge in circuit.edges:
-        ends = part_of(edge.source), reader_of(edge.target)
-        same = edges.get(ends, edge)
-        edges[ends] = CircuitEdge(
-            *ends,
-            -1,
-            "; ".join(dict.fromkeys((same.flows, edge.flows))),
-            same.necessary or edge.necessary,
-            same.sufficient or edge.sufficient,
-            min((same.necessity, edge.necessity), key=(*NECESSITY, "").index),
-        )
-    return Circuit(tuple(nodes.values()), tuple(edges.values()), circuit.checked)
 
 
 def load_item(folder: str | Path) -> Item:

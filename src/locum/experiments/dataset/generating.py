@@ -12,30 +12,36 @@ of layers is about equally frequent among random programs.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from locum import __version__
 from locum.errors import InputError, LocumError
 from locum.experiments.dataset.index import write_index
-from locum.experiments.dataset.making import ITEMS, LAYERS, RANDOM
+from locum.experiments.dataset.making import (
+    ITEMS,
+    LAYERS,
+    PLAIN,
+    RANDOM,
+    TIERS,
+    TRAINED,
+    require_packages,
+)
 from locum.experiments.dataset.program_families import SOURCES
-from locum.experiments.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS, TRAINED, WeightOptions
 from locum.experiments.dataset.trained_alignment import SIZES, count_parts
-from locum.experiments.dataset.verify import WORKSHOP
-from locum.experiments.sweeps import Case, Result, run
+from locum.experiments.sweeps import Case, Result, has_no_value, run
 from locum.files import make_folder, read_json, write_file
 from locum.networks.transformer.weights import HARD, SOFTMAX
 
-#: Default tiers.
-DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
+#: Folder with data for resuming generation, which is not part of the dataset.
+WORKSHOP = ".generation"
 #: Maximum number of circuits of a dataset, and of waves of named or of random candidates.
 MOST, _WAVES = 100_000, 12
 #: Divisor for additional candidates: a wave contains about 1/16 more candidates than are missing, since
@@ -45,58 +51,50 @@ _REQUEST, _RESULTS = "request.json", "results.jsonl"
 #: Time limit of a candidate in seconds.
 _TIME_LIMIT = 600.0
 
-Rows = list[dict[str, Any]]
-
 
 def generate(
     folder: str | Path,
     size: int,
     *,
     seed: int = 0,
-    tiers: Sequence[str] = DEFAULT_TIERS,
-    weights: WeightOptions | None = None,
+    tier: str = PLAIN,
     workers: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write a dataset of ``size`` circuits, and return a summary.
 
-    Each circuit has an item for every tier among ``tiers`` that is possible for its network. If the
-    folder contains a dataset of any size, this dataset is extended or reduced to ``size`` circuits. The
-    seed, the tiers, the options and the version of Locum must be the same.
+    If the folder contains a dataset of any size, this dataset is extended or reduced to ``size``
+    circuits. The seed, the tier and the version of Locum must be the same.
     """
     if not 1 <= size <= MOST:
         raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
-    if TRAINED in tiers and len(tiers) > 1:
-        raise InputError(
-            f"tier: expected {TRAINED} alone, since its programs have other sizes, got "
-            f"{', '.join(tiers)}; try two folders"
-        )
-    for tier in tiers:
-        if tier not in (*TIERS, TRAINED):
-            raise InputError(f"tier: expected some of {', '.join((*TIERS, TRAINED))}, got {tier!r}")
-    if not tiers:
-        raise InputError(f"tier: expected one or more of {', '.join(TIERS)}, got none")
-    chosen = [tier for tier in (*TIERS, TRAINED) if tier in tiers]
+    if tier not in TIERS:
+        raise InputError(f"tier: expected one of {', '.join(TIERS)}, got {tier!r}")
+    require_packages(tier)
     place = Path(folder).absolute()
-    options = dataclasses.asdict(weights or WeightOptions())
-    _claim(place, seed, chosen, options)
-    making = _Making(place, seed, {"tiers": chosen, **options}, workers, progress)
+    _claim(place, seed, tier)
+    making = _Making(place, seed, tier, workers, progress)
     rows = making.rows(size)
     kept = {row["folder"] for row in rows}
     for item in (place / ITEMS).glob("*/*"):
         if item.relative_to(place).as_posix() not in kept:
             shutil.rmtree(item)
-    summary = write_index(place, rows, {"size": size, "seed": seed, "tiers": chosen, **options})
-    return summary | {"turned_down": making.turned_down}
+    write_index(place, rows)
+    counts = {
+        f"by_{column}": dict(sorted(Counter(str(row[column]) for row in rows).items()))
+        for column in ("split", "family", "layers", "attention")
+    }
+    request = {"folder": str(place), "size": size, "seed": seed, "tier": tier}
+    return {**request, "items": len(rows), **counts, "turned_down": making.turned_down}
 
 
-def _claim(place: Path, seed: int, tiers: list[str], options: dict[str, Any]) -> None:
+def _claim(place: Path, seed: int, tier: str) -> None:
     """Write the request to a new or empty folder, or check that the folder contains the same request.
 
     A folder with another request, or with files but no request, raises ``InputError``.
     """
     request = place / WORKSHOP / _REQUEST
-    asked = {"seed": seed, "tiers": tiers, **options, "locum": __version__}
+    asked = {"seed": seed, "tier": tier, "locum": __version__}
     if request.exists():
         held = read_json(request, 2**16)
         if held != asked:
@@ -119,24 +117,23 @@ class _Making:
         self,
         place: Path,
         seed: int,
-        options: dict[str, Any],
+        tier: str,
         workers: int | None,
         progress: Callable[[int, int, str], None] | None,
     ) -> None:
-        self.place, self.options, self.workers, self.progress = place, options, workers, progress
+        self.place, self.tier, self.workers, self.progress = place, tier, workers, progress
         self.named, self.random = named_candidates(seed), random_candidates(seed)
         self.named_share = NAMED_SHARE
-        if options["tiers"] == [TRAINED]:
+        if tier == TRAINED:
             self.named, self.named_share = trained_candidates(), 1.0
         self.turned_down = 0
         self.programs: set[str] = set()
         self.circuits: set[str] = set()
 
-    def rows(self, size: int) -> Rows:
-        """Return the index rows of all chosen items of a dataset with ``size`` circuits."""
+    def rows(self, size: int) -> list[dict[str, Any]]:
+        """Return the index rows of the items of a dataset with ``size`` circuits."""
         named = math.floor(size * self.named_share)
-        chosen_rows: Rows = []
-        chosen: list[Case] = []
+        chosen: list[tuple[Case, dict[str, Any]]] = []
         for share, candidates in ((named, self.named), (size, self.random)):
             for _ in range(_WAVES):
                 missing = share - len(chosen)
@@ -145,53 +142,52 @@ class _Making:
                 # A wave contains slightly more candidates than are missing, because some are rejected
                 # or are duplicates.
                 wave = list(itertools.islice(candidates, missing + missing // _MORE + 1))
-                for case, rows in self._made(wave):
-                    if len(chosen) < share and self._is_new(rows):
-                        chosen_rows += rows
-                        chosen.append(case)
+                for case, row in self._made(wave):
+                    if len(chosen) < share and self._is_new(row):
+                        chosen.append((case, row))
         if len(chosen) < size:
             raise LocumError(
                 f"expected {size} circuits, but only {len(chosen)} distinct ones were found"
             )
         # Items that an earlier, smaller dataset did not include were deleted, so they are created
         # again.
-        self._run(chosen, gone=True)
-        return chosen_rows
+        lost = [
+            case
+            for case, row in chosen
+            if not Path(self.place, row["folder"], "certificate.json").is_file()
+        ]
+        self._run(lost, again=lambda result: True)
+        return [row for _, row in chosen]
 
-    def _is_new(self, rows: Rows) -> bool:
-        first = rows[0]
-        digest = first["circuit"].rpartition("-")[2]  # one program may have two names
+    def _is_new(self, row: dict[str, Any]) -> bool:
+        digest = row["circuit"].rpartition("-")[2]  # one program may have two names
         # A named program may occur in several sizes and kinds of attention, a random program only once.
         if digest in self.circuits or (
-            first["family"] == RANDOM and first["program_hash"] in self.programs
+            row["family"] == RANDOM and row["program_hash"] in self.programs
         ):
             return False
         self.circuits.add(digest)
-        self.programs.add(first["program_hash"])
+        self.programs.add(row["program_hash"])
         return True
 
-    def _made(self, wave: list[dict[str, Any]]) -> Iterator[tuple[Case, Rows]]:
+    def _made(self, wave: list[dict[str, Any]]) -> Iterator[tuple[Case, dict[str, Any]]]:
         """Create a wave of candidates, and yield the accepted cases in order, with their index rows."""
-        settings = [{**one, "folder": str(self.place), **self.options} for one in wave]
-        cases = [Case("circuit", one) for one in settings]
-        for case, result in zip(cases, self._run(cases, gone=False), strict=True):
-            rows = [dict(row) for row in result.result["rows"]]
-            if not rows:
+        cases = [Case("circuit", {**one, "folder": str(self.place), "tier": self.tier}) for one in wave]
+        # The cause of an earlier failure, such as a full disk, may have been removed.
+        for case, result in zip(cases, self._run(cases, again=has_no_value), strict=True):
+            if result.result["row"] is None:
                 self.turned_down += 1
-                continue
-            yield case, rows
+            else:
+                yield case, dict(result.result["row"])
 
-    def _run(self, cases: list[Case], *, gone: bool) -> list[Result]:
-        """Create the candidates that have no results yet and, with ``gone``, items that were
-        deleted.
-        """
+    def _run(self, cases: list[Case], again: Callable[[Result], bool]) -> list[Result]:
+        """Create the candidates that have no results yet, or for whose results ``again`` is true."""
         return run(
             cases,
             self.place / WORKSHOP / _RESULTS,
             workers=self.workers,
             time_limit=_TIME_LIMIT,
-            retry=True,  # the cause of an earlier failure, such as a full disk, may have been removed
-            gone=gone,
+            again=again,
             progress=self._tell,
         ).results
 
@@ -204,7 +200,7 @@ class _Making:
             candidate = {
                 name: value
                 for name, value in result.settings.items()
-                if value is not None and name not in ("folder", "tiers")
+                if value is not None and name not in ("folder", "tier")
             }
             raise LocumError(
                 f"{problem.removeprefix('LocumError: ')} (candidate: {candidate}); "

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.experiments.circuits.patching import Network, Pairs, PathPatching
-from locum.experiments.dataset import scoring
+from locum.experiments.circuits.patching import CompiledNetwork, Pairs, PathPatching
 from locum.experiments.dataset.dataset_loading import load_item
-from locum.experiments.dataset.scoring import Edge, ScoreError, Truth, read_claimed
+from locum.experiments.dataset.scoring import Edge, Truth, read_claimed, score
+from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.path_patching import Path
-from locum.networks.transformer.weights import Array
 
 #: Number of points of a faithfulness curve.
 _POINTS = 11
 
 
-def _checked(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of ``scoring.py``, and convert ``ScoreError`` to ``InputError``."""
-    try:
-        return call(*arguments)
-    except ScoreError as error:
-        raise InputError(str(error)) from None
-
-
-def score(
-    truth: Truth, claimed: Any, directions: Array | None = None, threshold: float = 0.0
-) -> dict[str, Any]:
-    """Return precision, recall, F1, area under the ROC curve and average precision of a found circuit.
-
-    The levels are edges, heads, queries/keys/values, and slots. The measures are computed at each level
-    that ``claimed`` contains or that follows from its edges.
-    """
-    result: dict[str, Any] = _checked(scoring.score, truth, claimed, directions, threshold)
-    return result
-
-
-def runs_of(network: Network, pairs: Sequence[dict[str, Any]]) -> list[PathPatching]:
+def runs_of(network: CompiledNetwork, pairs: Sequence[dict[str, Any]]) -> list[PathPatching]:
     """Return one path-patching run for the pairs of each length."""
     runs = []
     for length in sorted({len(pair["clean"]) for pair in pairs}):
@@ -70,17 +49,17 @@ def faithfulness(runs: Sequence[PathPatching], truth: Truth, kept: Collection[Ed
 
 
 def faithfulness_curve(
-    network: Network, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
+    model: CompiledTransformer, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the fraction of pairs whose answers do not change, by the fraction of edges that are kept.
 
     The edges with the highest scores are kept. The signals of all other edges are replaced.
     ``of_the_circuit`` is this fraction if the edges of the true circuit are kept.
     """
-    scores = _checked(read_claimed, truth, claimed).get("edges")
+    scores = read_claimed(truth, claimed).get("edges")
     if scores is None:
         raise InputError("a faithfulness curve needs edges, got none")
-    runs = runs_of(network, pairs)
+    runs = runs_of(CompiledNetwork(model), pairs)
     order = sorted(truth.candidates, key=lambda edge: (-scores.get(edge, 0.0), edge))
     points = []
     for step in range(_POINTS):
@@ -98,10 +77,10 @@ def faithfulness_curve(
 def score_item(folder: FilePath, truth: Truth, claimed: Any, threshold: float = 0.0) -> dict[str, Any]:
     """Return all scores of a found circuit for the item in ``folder``.
 
-    Slots are scored by the directions of the item, and edges also by their faithfulness on its pairs.
+    Edges are also scored by their faithfulness on the pairs of the item.
     """
     item = load_item(folder)
-    result = score(truth, claimed, item.directions, threshold)
+    result = score(truth, claimed, threshold)
     if isinstance(claimed, Mapping) and "edges" in claimed:
-        result["faithfulness"] = faithfulness_curve(item.network, truth, claimed, item.pairs)
+        result["faithfulness"] = faithfulness_curve(item.model, truth, claimed, item.pairs)
     return result

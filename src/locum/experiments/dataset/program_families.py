@@ -6,7 +6,7 @@ run all of its inputs, except for one long size of most programs, for which a sa
 >>> SOURCES["cookbook/parity"].sizes[0]
 Size(length=6, tokens=2)
 >>> sorted({source.family for source in SOURCES.values()})
-['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
+['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks']
 
 :data:`TASKS` contains tasks of published circuit benchmarks with their programs. Tokens are letters
 (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
@@ -40,8 +40,8 @@ from locum.languages.c_rasp_programs import program as c_rasp_of
 from locum.languages.cookbook import COOKBOOK, Compiled
 from locum.languages.recogniser import Recogniser
 from locum.languages.regular import language
-from locum.rasp.everyday import EVERYDAY, Task
 from locum.rasp.handles import SOp
+from locum.rasp.programs import EVERYDAY, Task, load_everyday
 from locum.rasp.python import (
     aggregate,
     best,
@@ -57,7 +57,6 @@ from locum.rasp.python import (
     tokens,
     where,
 )
-from locum.rasp.tracr_library import PROGRAMS
 from locum.simulators import UniversalSimulator
 
 LETTERS: tuple[Atom, ...] = ("a", "b", "c", "d")
@@ -261,11 +260,11 @@ def _always(program: SOp) -> Callable[[int], SOp]:
 
 def _cookbook() -> dict[str, Source]:
     sources = {}
-    for name, recipe in EVERYDAY.items():
-        vocabulary = recipe.vocabulary
+    for name, vocabulary in EVERYDAY.items():
+        program = load_everyday(name).program
         least = 4 if name in ("dyck2", "binary_addition") else 2
         sources[name] = Source(
-            "cookbook", _always(recipe.program), vocabulary, sizes_for(len(vocabulary), least)
+            "cookbook", _always(program), vocabulary, sizes_for(len(vocabulary), least)
         )
     for name, entry in COOKBOOK.items():
         if not isinstance(entry, Compiled):
@@ -276,19 +275,6 @@ def _cookbook() -> dict[str, Source]:
         causal = built.causal if isinstance(built, Recogniser) else True
         sizes = sizes_for(len(letters), len(letters))
         sources[f"survey {name}"] = Source("cookbook", _always(program), letters, sizes, causal)
-    return sources
-
-
-def _tracr_library() -> dict[str, Source]:
-    sources = {}
-    for name, program in PROGRAMS.items():
-        vocabulary = tuple(program.vocabulary(5))
-        # Some programs require all tokens, because their tokens are paired brackets.
-        least = len(vocabulary) if "dyck" in name or name == "pair_balance" else 2
-        sources[name] = Source(
-            "tracr library", program.make, vocabulary, sizes_for(len(vocabulary), least)
-        )
-    del sources["sort_unique"]  # correct only for inputs without repetitions
     return sources
 
 
@@ -360,7 +346,6 @@ def _simulators() -> dict[str, Source]:
 def _sources() -> dict[str, Source]:
     families = {
         "cookbook": _cookbook(),
-        "tracr": _tracr_library(),
         "task": _tasks(),
         "c-rasp": _recognisers(),
         "construction": _constructions(),

@@ -1,4 +1,4 @@
-"""Score a found circuit against the true circuit: edges, heads, queries/keys/values, and slots.
+"""Score a found circuit against the true circuit: edges, heads, and queries/keys/values.
 
 ``found.json`` is an object with some of the following lists. Every entry may contain a ``score``
 (default 1).
@@ -7,7 +7,6 @@
   Sources are ``embed``, ``pos_embed``, heads, and ``blocks.0.mlp``. Targets are queries, keys and
   values of heads (``….q``, ``.k``, ``.v``), ``blocks.0.mlp``, and ``output``.
 - ``heads``: ``{"id": "blocks.0.attn.head.1"}``; ``qkv``: ``{"id": "blocks.0.attn.head.1.q"}``.
-- ``slots``: ``{"direction": [0.0, 1.0, …]}``, directions of the residual stream.
 
 Scores below 10⁻⁶ of the largest score of a level, both as absolute values, count as 0, because they may
 be rounding errors. If edges are given, missing lists of heads and of queries, keys and values are
@@ -16,37 +15,26 @@ derived from them. Parts that are not listed have score 0. Unknown and repeated 
 A circuit contains a node for each slot that a head writes. Methods that find circuits use larger units:
 heads, and edges from one part to the queries, keys or values of another. :class:`Truth` is the circuit
 at this level, where an edge is true if it includes a necessary edge of the circuit.
-
-This file requires only NumPy and safetensors; every dataset includes it as ``score.py``. ``python
-score.py ITEM found.json`` prints the scores for one item as JSON.
 """
 
 from __future__ import annotations
 
 import difflib
 import itertools
-import json
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
 
-LEVELS = ("edges", "heads", "qkv", "slots")
-#: Smallest absolute cosine of the angle between a direction and a slot that match.
-ALIGNED = 0.95
+from locum.errors import InputError
+
+LEVELS = ("edges", "heads", "qkv")
 #: Fraction of the largest score below which scores count as 0.
 _LEAST_SHARE = 1e-6
-
-
-class ScoreError(ValueError):
-    """An error that is raised for a found circuit that cannot be scored."""
-
 
 EMBED, PLACES, OUTPUT = "embed", "pos_embed", "output"
 Edge = tuple[str, str]
@@ -132,15 +120,13 @@ class Truth:
         length.
         """
         found: dict[Edge, str] = {}
-        for edge in self._necessary:
+        for edge in self.data["edges"]:
+            if not edge.get("necessary"):
+                continue
             ends = part_of(edge["source"]), reader_of(edge["target"])
             kinds = {found.get(ends, edge.get("necessity", "alone")), edge.get("necessity", "alone")}
             found[ends] = min(kinds, key=NECESSITY.index)
         return found
-
-    @cached_property
-    def _necessary(self) -> list[Mapping[str, Any]]:
-        return [edge for edge in self.data["edges"] if edge.get("necessary")]
 
     @cached_property
     def true_heads(self) -> frozenset[str]:
@@ -157,23 +143,15 @@ class Truth:
         """Queries, keys and values that are the target of a true edge."""
         return frozenset(target for _, target in self.edges if target in self.inside)
 
-    @cached_property
-    def true_slots(self) -> tuple[int, ...]:
-        """Slots of all necessary edges."""
-        return tuple(sorted({edge["slot"] for edge in self._necessary}))
 
-
-def score(
-    truth: Truth, claimed: Any, directions: Any | None = None, threshold: float = 0.0
-) -> dict[str, Any]:
+def score(truth: Truth, claimed: Any, threshold: float = 0.0) -> dict[str, Any]:
     """Return precision, recall, F1, area under the ROC curve and average precision of a found circuit.
 
     The measures are computed at every level that ``claimed`` contains or that follows from its edges.
-    Scores above ``threshold`` count as found. ``directions`` contains the directions of the slots; by
-    default, slots are axes.
+    Scores above ``threshold`` count as found.
     """
     if math.isnan(threshold):
-        raise ScoreError("expected a number as the threshold that scores are compared with, got nan")
+        raise InputError("expected a number as the threshold that scores are compared with, got nan")
     scores = read_claimed(truth, claimed)
     levels: dict[str, Any] = {}
     truths: dict[str, tuple[Collection[Any], Collection[Any]]] = {
@@ -188,8 +166,6 @@ def score(
             levels[level] = measures(pairs, len(right), threshold)
     if "edges" in scores:
         levels["edges"]["recall_by_necessity"] = _recalls(truth, scores["edges"], threshold)
-    if "slots" in scores:
-        levels["slots"] = _slots(truth, scores["slots"], directions, threshold)
     return {"threshold": threshold, "levels": levels}
 
 
@@ -298,44 +274,6 @@ def _average_precision(pairs: Sequence[tuple[float, bool]], right: int) -> float
     return total
 
 
-def _slots(
-    truth: Truth,
-    claimed: Sequence[tuple[Any, float]],
-    directions: Any | None,
-    threshold: float,
-) -> dict[str, Any]:
-    """Match found directions with the true slots, each slot at most once, and return the measures."""
-    width = len(claimed[0][0]) if claimed else 0
-    known = np.eye(width) if directions is None else np.asarray(directions, float)
-    if claimed and known.shape[1] != width:
-        raise ScoreError(
-            f"slots: expected directions of {known.shape[1]} numbers, as many as d_model, got {width}"
-        )
-    units = {
-        slot: _unit(known[slot]) for slot in truth.true_slots if slot < len(known) and known[slot].any()
-    }
-    pairs, taken = [], set()
-    for direction, value in sorted(claimed, key=lambda one: -one[1]):
-        unit = _unit(direction)
-        close = {slot: abs(float(unit @ other)) for slot, other in units.items() if slot not in taken}
-        best = max(close, key=close.__getitem__, default=None)
-        is_right = best is not None and close[best] >= ALIGNED
-        if is_right:
-            taken.add(best)
-        pairs.append((value, is_right))
-    return measures(pairs, len(units), threshold)
-
-
-def _unit(direction: Any) -> Any:
-    """Return a direction scaled to length 1.
-
-    The direction is first divided by its largest absolute entry, because the square of a large number
-    may overflow.
-    """
-    scaled = direction / np.abs(direction).max()
-    return np.asarray(scaled / np.linalg.norm(scaled))
-
-
 # Reading -----------------------------------------------------------------------------------------
 
 
@@ -343,11 +281,11 @@ def read_claimed(truth: Truth, claimed: Any) -> dict[str, Any]:
     """Return the scores of each level that ``claimed`` contains or that follows from its edges."""
     if not isinstance(claimed, Mapping) or not set(claimed) <= {*LEVELS} or not claimed:
         got = sorted(claimed) if isinstance(claimed, Mapping) else type(claimed).__name__
-        raise ScoreError(f"expected an object with some of {', '.join(LEVELS)}, got {got}")
+        raise InputError(f"expected an object with some of {', '.join(LEVELS)}, got {got}")
     scores: dict[str, Any] = {}
     for level in claimed:
         if not isinstance(claimed[level], list):
-            raise ScoreError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
+            raise InputError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
     if "edges" in claimed:
         edges = _edges(truth, claimed["edges"])
         # Heads and qkv whose edges all have rounding errors as scores would otherwise be ranked.
@@ -357,10 +295,6 @@ def read_claimed(truth: Truth, claimed: Any) -> dict[str, Any]:
     for level, known in (("heads", truth.heads), ("qkv", truth.inside)):
         if level in claimed:
             scores[level] = _named(claimed[level], level, known)
-    if "slots" in claimed:
-        scores["slots"] = [
-            _direction(entry, place, claimed["slots"]) for place, entry in enumerate(claimed["slots"])
-        ]
     return scores
 
 
@@ -375,12 +309,12 @@ def _follow(edges: Mapping[Edge, float], end: int, names: Collection[str]) -> di
 def _entry(entry: Any, where: str, fields: Collection[str]) -> float:
     """Return the score of an entry, after checking its fields."""
     if not isinstance(entry, Mapping) or not set(fields) <= set(entry) <= {*fields, "score"}:
-        raise ScoreError(f"{where}: expected {', '.join(fields)} and perhaps score, got {entry!r:.120}")
+        raise InputError(f"{where}: expected {', '.join(fields)} and perhaps score, got {entry!r:.120}")
     value = entry.get("score", 1.0)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # An integer may exceed the range of floats.
     if not number or not abs(value) <= sys.float_info.max:
-        raise ScoreError(f"{where}: expected a finite number as score, got {value!r:.40}")
+        raise InputError(f"{where}: expected a finite number as score, got {value!r:.40}")
     return float(value)
 
 
@@ -388,7 +322,7 @@ def _known(name: Any, where: str, names: Collection[str]) -> str:
     if not isinstance(name, str) or name not in names:
         near = difflib.get_close_matches(str(name), list(names), 2, cutoff=0.3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ScoreError(f"{where}: the network has no {name!r:.80}{hint}")
+        raise InputError(f"{where}: the network has no {name!r:.80}{hint}")
     return name
 
 
@@ -399,7 +333,7 @@ def _named(entries: list[Any], level: str, names: Collection[str]) -> dict[str, 
         value = _entry(entry, where, ("id",))
         name = _known(entry["id"], where, names)
         if name in scores:
-            raise ScoreError(f"{where}: {name} occurs twice")
+            raise InputError(f"{where}: {name} occurs twice")
         scores[name] = value
     return scores
 
@@ -415,57 +349,10 @@ def _edges(truth: Truth, entries: list[Any]) -> dict[Edge, float]:
             _known(entry["target"], f"{where}.target", truth.readers),
         )
         if edge not in candidates:
-            raise ScoreError(
+            raise InputError(
                 f"{where}: expected an edge to a later component, got {edge[0]} to {edge[1]}"
             )
         if edge in scores:
-            raise ScoreError(f"{where}: the edge from {edge[0]} to {edge[1]} is repeated")
+            raise InputError(f"{where}: the edge from {edge[0]} to {edge[1]} is repeated")
         scores[edge] = value
     return scores
-
-
-def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Any, float]:
-    where = f"slots[{place}]"
-    value = _entry(entry, where, ("direction",))
-    try:
-        direction = np.array(entry["direction"], dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        direction = np.zeros(0)
-    first = entries[0].get("direction") if isinstance(entries[0], Mapping) else None
-    width = len(first) if isinstance(first, list) else 0
-    sound = direction.ndim == 1 and len(direction) == width and np.isfinite(direction).all()
-    if not sound or not direction.any():
-        raise ScoreError(f"{where}: expected a direction of d_model finite numbers, not all of them 0")
-    return direction, value
-
-
-# Files -------------------------------------------------------------------------------------------
-
-
-def score_files(item: Path, found: Path) -> dict[str, Any]:
-    """Return the scores of the found circuit in the file ``found`` for the item in the folder
-    ``item``.
-    """
-    truth = Truth(json.loads((item / "circuit.json").read_text(encoding="utf-8")))
-    directions = load_file(str(item / "slots.safetensors"))["directions"]
-    return score(truth, json.loads(found.read_text(encoding="utf-8")), directions)
-
-
-def main() -> int:
-    """Print the scores of a found circuit for an item, given on the command line; return the exit
-    code.
-    """
-    if len(sys.argv) != 3:
-        print("expected two arguments; try python score.py ITEM found.json", file=sys.stderr)  # noqa: T201
-        return 2
-    try:
-        scores = score_files(Path(sys.argv[1]), Path(sys.argv[2]))
-    except (OSError, ValueError, KeyError) as error:
-        print(f"cannot score: {error}", file=sys.stderr)  # noqa: T201
-        return 2
-    print(json.dumps(scores, indent=1))  # noqa: T201
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,25 +7,22 @@ network.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from locum.experiments.circuits.patching import PathPatching
+from locum.experiments.circuits.patching import CompiledNetwork, PathPatching
 from locum.experiments.dataset.agreement import Inputs, RejectedProgramError
-from locum.experiments.dataset.labelled import Labelled
 from locum.experiments.dataset.parts import runs_of, unchanged_share
 from locum.experiments.dataset.scoring import Edge, Truth
 from locum.experiments.dataset.trained_alignment import Alignment, Targets
 from locum.graph import Atom, dumps, stable_hash
 from locum.graph.fingerprints import fingerprints
+from locum.networks.transformer import CompiledTransformer
 from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 from locum.networks.transformer.config import Config
-from locum.networks.transformer.folder.description import describe
-from locum.networks.transformer.folder.shapes import Shape
 from locum.networks.transformer.path_patching import UNEMBED, Path
 from locum.networks.transformer.weights import (
     SOFTMAX,
@@ -37,7 +34,7 @@ from locum.networks.transformer.weights import (
 )
 
 #: Roles of components inside and outside of the circuit.
-_HELD, _OUTSIDE = "holds an s-op", "decoy"
+_HELD, OUTSIDE = "holds an s-op", "decoy"
 
 
 def inputs_of(targets: Targets) -> Inputs:
@@ -54,7 +51,7 @@ def label_network(
     vocabulary: Sequence[Atom],
     pairs: Sequence[dict[str, Any]],
     name: str,
-) -> Labelled:
+) -> tuple[CompiledTransformer, Circuit]:
     """Return a trained network with its circuit, whose edges are measured on ``pairs`` of inputs."""
     alignment = targets.alignment
     weights = _weights({key: np.asarray(part, np.float64) for key, part in tensors.items()}, alignment)
@@ -73,10 +70,8 @@ def label_network(
         program_hash=stable_hash(alignment.program),
         name=name,
     )
-    data = json.loads(describe(config, Shape.of(weights)))
-    circuit = Circuit(_nodes(alignment, weights), ())
-    labelled = Labelled(data, dict(weights.named()), circuit, np.zeros((1, width)))
-    return replace(labelled, circuit=_measured(labelled, pairs))
+    model = CompiledTransformer(config, weights)
+    return model, _measured(model, Circuit(_nodes(alignment), ()), pairs)
 
 
 def _weights(tensors: Mapping[str, Array], alignment: Alignment) -> Weights:
@@ -100,7 +95,7 @@ def _weights(tensors: Mapping[str, Array], alignment: Alignment) -> Weights:
     )
 
 
-def _nodes(alignment: Alignment, weights: Weights) -> tuple[CircuitNode, ...]:
+def _nodes(alignment: Alignment) -> tuple[CircuitNode, ...]:
     """Return circuit nodes for all components of a trained network, with the s-op of each aligned
     component.
     """
@@ -110,15 +105,14 @@ def _nodes(alignment: Alignment, weights: Weights) -> tuple[CircuitNode, ...]:
     def about(name: str) -> dict[str, Any]:
         part = held.get(name)
         if part is None:
-            return {"label": _OUTSIDE, "role": _OUTSIDE}
+            return {"label": OUTSIDE, "role": OUTSIDE}
         return {"label": part.label, "role": _HELD, "sop": known[part.sops[0]]}
 
     nodes = [
-        CircuitNode("embed.0", "embed", "hook_embed", label="tokens"),
-        CircuitNode("pos_embed.0", "pos_embed", "hook_pos_embed", label="indices"),
+        CircuitNode("embed", "embed", "hook_embed", label="tokens"),
+        CircuitNode("pos_embed", "pos_embed", "hook_pos_embed", label="indices"),
     ]
-    for layer, parts in enumerate(weights.layers):
-        assert parts.feed_forward is not None
+    for layer in range(alignment.layers):
         attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
         for head in range(alignment.heads):
             name = f"{attn}.head.{head}"
@@ -129,17 +123,14 @@ def _nodes(alignment: Alignment, weights: Weights) -> tuple[CircuitNode, ...]:
                 )
                 for letter in "qkv"
             ]
-        units = tuple(range(len(parts.feed_forward.b_in)))
-        hook = f"{mlp}.hook_post"
-        nodes.append(CircuitNode(f"{mlp}.units.0", "units", hook, layer, None, units, **about(mlp)))
+        nodes.append(CircuitNode(mlp, "units", f"{mlp}.hook_post", layer, **about(mlp)))
     nodes.append(CircuitNode("output", "output", UNEMBED, label="output"))
     return tuple(nodes)
 
 
-def _measured(labelled: Labelled, pairs: Sequence[dict[str, Any]]) -> Circuit:
+def _measured(model: CompiledTransformer, circuit: Circuit, pairs: Sequence[dict[str, Any]]) -> Circuit:
     """Return the circuit with all possible edges, labelled by path patching."""
-    circuit = labelled.circuit
-    truth, runs = Truth(circuit.data()), runs_of(labelled.network, pairs)
+    truth, runs = Truth(circuit.data()), runs_of(CompiledNetwork(model), pairs)
     found = {edge: _tried(runs, edge) for edge in truth.candidates}
     idle = [edge for edge, (necessary, _, _) in found.items() if not necessary]
     if unchanged_share(runs, idle) < 1:  # some edges can replace each other, so one is necessary
@@ -152,7 +143,7 @@ def _measured(labelled: Labelled, pairs: Sequence[dict[str, Any]]) -> Circuit:
         idle = kept
     label = {node.id: node.label for node in circuit.nodes}
     edges = tuple(
-        CircuitEdge(_node(source), _node(target), 0, label[_node(source)], *flags)
+        CircuitEdge(source, target, -1, label[source], *flags)
         for (source, target), flags in found.items()
     )
     complete = unchanged_share(runs, idle) == 1
@@ -171,10 +162,3 @@ def _tried(runs: Sequence[PathPatching], edge: Edge) -> tuple[bool, bool, str]:
         differ = ~run.equal(run.other_answers)
         sufficient = sufficient or bool(np.any(differ & run.equal(patched, run.other_answers)))
     return necessary, sufficient, "alone" if necessary else ""
-
-
-def _node(part: str) -> str:
-    """Return the circuit node of a component, such as ``blocks.0.mlp.units.0`` for ``blocks.0.mlp``."""
-    if part.endswith(".mlp"):
-        return f"{part}.units.0"
-    return f"{part}.0" if part in ("embed", "pos_embed") else part

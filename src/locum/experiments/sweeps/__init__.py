@@ -8,6 +8,6 @@
 
 from locum.experiments.sweeps.store import read
 from locum.experiments.sweeps.sweep_case import Case, Result
-from locum.experiments.sweeps.sweep_runner import Plan, Report, plan, run
+from locum.experiments.sweeps.sweep_runner import Report, has_no_value, run
 
-__all__ = ["Case", "Plan", "Report", "Result", "plan", "read", "run"]
+__all__ = ["Case", "Report", "Result", "has_no_value", "read", "run"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import InputError
@@ -30,22 +30,8 @@ class Kind:
     revision: int = 1
     #: Packages on whose versions a result depends.
     uses: tuple[str, ...] = ()
-    #: Functions without arguments that return the settings of several cases, by their names for
-    #: ``cases = "…"`` in a specification.
-    lists: Mapping[str, str] = field(default_factory=dict)
-    #: Function that checks settings and returns the invalid setting and the problem, or None.
+    #: Function that raises ``InputError`` for settings that do not fit together.
     check: str | None = None
-    #: Function of settings and result that returns whether the files that a case wrote still exist.
-    kept: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary, the settings and the names of lists of cases as a dictionary for JSON."""
-        settings = {
-            name: {"meaning": setting.help, "expected": setting.expected}
-            | ({} if setting.is_required else {"default": setting.default})
-            for name, setting in self.settings.items()
-        }
-        return {"summary": self.summary, "settings": settings, "cases": list(self.lists)}
 
 
 KINDS: dict[str, Kind] = {
@@ -64,66 +50,22 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "circuit": Kind(
-        "an item of a dataset of compiled circuits, in the given tiers",
+        "an item of a dataset of circuits",
         "locum.experiments.dataset.making:make",
         {
             "folder": Setting("a text", "folder of the dataset"),
             "source": Setting("a text", "name of a program, or random for a random program"),
             "attention": Setting("a text", "kind of attention heads", "softmax", ("softmax", "hard")),
-            "tiers": Setting(
-                "a list of texts", "tiers of the item, such as plain or rotated", ("plain",)
-            ),
+            "tier": Setting("a text", "tier of the item", "plain", ("plain", "trained")),
             "length": Setting(
                 "an integer", "number of tokens of the longest input (named program)", None
             ),
             "tokens": Setting("an integer", "size of the vocabulary (named program)", None),
             "layers": Setting("an integer", "number of layers (random program)", None),
             "seed": Setting("an integer", "random seed (random program)", 0, least=0),
-            "sharpness": Setting("a number", "smallest gap between attention scores", 10.0, least=1),
-            "tread": Setting(
-                "a number",
-                "slope of tables at their values, relative to the mean slope",
-                0.1,
-                least=0,
-                most=0.5,
-            ),
-            "d_model": Setting(
-                "an integer", "width of the residual stream in the tier realistic", None
-            ),
         },
         uses=("numpy",),
-        check="locum.experiments.dataset.making:problem_of_circuit",
-        kept="locum.experiments.dataset.making:items_exist",
-    ),
-    "proof": Kind(
-        "a claim of the paper, proven for all inputs of a shape",
-        "locum.paper.proving:prove_and_check",
-        {
-            "claim": Setting("a text", "name of the claim, as for locum prove claim"),
-            "shape": Setting("a list of integers", "sizes of the matrices"),
-            "recipe": Setting("a text", "recipe of the construction", None),
-        },
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:proofs", "quick": "locum.paper.proving:quick_proofs"},
-        check="locum.paper.asked:problem_of_proof",
-    ),
-    "refutation": Kind(
-        "a wrong statement of the paper, refuted by a counterexample",
-        "locum.paper.proving:refute",
-        {"erratum": Setting("a text", "number of the erratum, such as E2")},
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:refutations"},
-        check="locum.paper.asked:problem_of_refutation",
-    ),
-    "certificate": Kind(
-        "certified errors of U on random inputs, compared with observed errors",
-        "locum.paper.proving:measure",
-        {
-            "first": Setting("an integer", "first random seed", least=0),
-            "count": Setting("an integer", "number of seeds", least=1),
-        },
-        uses=("numpy", "flint"),
-        lists={"all": "locum.paper.proving:certificates"},
+        check="locum.experiments.dataset.making:check_settings",
     ),
     "fuzz": Kind(
         "a random program: every executor is compared with dense execution",
@@ -134,78 +76,6 @@ KINDS: dict[str, Kind] = {
             "length": Setting("an integer", "maximum number of tokens of the input", 8, least=1),
         },
         uses=("numpy",),
-    ),
-    "learning": Kind(
-        "training runs from a construction with noise, or from random weights",
-        "locum.experiments.learning.training:learn",
-        {
-            "task": Setting("a text", "construction to train", choices=("U", "fetch", "matmul")),
-            "order": Setting("a list of integers", "order of U: n, d, d_v", None),
-            "units": Setting(
-                "a text", "hidden units of the feed-forwards of U", "glu", ("glu", "gelu", "relu")
-            ),
-            "tolerance": Setting("a number", "maximum approximation error of U or matmul", 1e-3),
-            "soften": Setting("a number", "factor of the inverse temperatures of heads", 1.0),
-            "balanced": Setting("true or false", "whether to balance the magnitudes of weights", False),
-            "keys": Setting(
-                "a text", "position keys of fetch", "squares", ("squares", "one-hot", "bits")
-            ),
-            "positions": Setting("an integer", "number of positions of fetch", 8, least=2),
-            "inverse_temperature": Setting(
-                "a number", "inverse temperature of the head of fetch", 16.0, least=0
-            ),
-            "size": Setting("an integer", "number of rows of the matrices of matmul", 2, least=1),
-            "start": Setting("a text", "initial weights", "construction", ("construction", "random")),
-            "sigmas": Setting("a list of numbers", "noise levels σ of the initial weights", [1e-2]),
-            "trainable": Setting(
-                "a text",
-                "weights to train; the other weights are frozen",
-                "all",
-                ("all", "nonzeros", "zeros"),
-            ),
-            "optimiser": Setting("a text", "optimiser", "adam", ("sgd", "adam", "muon")),
-            "rate": Setting("a number", "learning rate", 1e-3),
-            "decay": Setting("true or false", "whether the learning rate decays linearly to 0", True),
-            "relative": Setting(
-                "true or false", "whether learning rates are proportional to weights", False
-            ),
-            "anneal": Setting("a number", "initial factor of attention scores (1: no annealing)", 1.0),
-            "inputs": Setting(
-                "a text",
-                "inputs of the order of U, or of a smaller order",
-                "whole",
-                ("whole", "smaller"),
-            ),
-            "steps": Setting("an integer", "number of training steps", 200, least=0),
-            "batch": Setting("an integer", "batch size", 32, least=1),
-            "seeds": Setting("an integer", "number of networks for each noise level", 8, least=1),
-            "first_seed": Setting("an integer", "seed of the first network", 0, least=0),
-            "curve": Setting(
-                "a list of integers", "training steps after which errors are recorded", []
-            ),
-            "device": Setting("a text", "PyTorch device: cpu or cuda", "cpu"),
-        },
-        uses=("torch", "numpy"),
-        check="locum.experiments.learning.grid:problem_of",
-        lists={
-            name: f"locum.experiments.learning.grid:{name}"
-            for name in (
-                "zeros",
-                "basin",
-                "positions",
-                "softness",
-                "annealing",
-                "larger",
-                "slow",
-                "random",
-                "orders",
-                "orders_all",
-                "orders_optimisers",
-                "orders_inputs",
-                "orders_random",
-                "orders_positions",
-            )
-        },
     ),
 }
 

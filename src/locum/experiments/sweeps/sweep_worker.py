@@ -61,7 +61,7 @@ def _where(error: Exception) -> list[str]:
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
 
 
-def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
+def prepare(line: bytes) -> Callable[[], bytes]:
     """Load the function of the case in a request, and return a function that computes the answer.
 
     If loading fails, the answer has the outcome "error".
@@ -79,11 +79,11 @@ def prepare(line: bytes) -> Callable[[], tuple[bytes, bool]]:
     except Exception as error:
         problem = {"error": f"{type(error).__name__}: {error}"}
         failed = {"outcome": "error", "result": problem, "seconds": 0.0, "versions": versions}
-        return lambda: (json.dumps(failed).encode(), False)
+        return lambda: json.dumps(failed).encode()
 
-    def answer() -> tuple[bytes, bool]:
+    def answer() -> bytes:
         result = compute(kind, case.settings) | {"versions": versions}
-        return json.dumps(result, allow_nan=False).encode(), False
+        return json.dumps(result, allow_nan=False).encode()
 
     return answer
 

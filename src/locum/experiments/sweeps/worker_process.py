@@ -25,9 +25,8 @@ from locum.errors import LocumError
 #: Environment variables that limit linear algebra to one thread, because the workers already share the
 #: cores.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Line before the first request and before each computation; first bytes of an answer with and without
-#: further answers to follow.
-_READY, _MORE, _LAST = b"ready", b"+", b"."
+#: Line before the first request and before each computation.
+_READY = b"ready"
 
 
 class WorkerEndedError(Exception):
@@ -60,29 +59,29 @@ def hold_interrupts() -> Iterator[None]:
 class WorkerProcess:
     """A worker process with the pipes through which it receives requests and returns answers."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str) -> None:
         paths = [str(Path(locum.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment = dict.fromkeys(_ONE_THREAD, "1") | os.environ
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         program = f"from {module} import main; main()"
         with hold_interrupts():
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", program, *arguments],
+                [sys.executable, "-P", "-c", program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
             )
         self._is_ready = self._has_ended = False
-        #: Number of answers so far.
-        self.answered = 0
 
     def ask(self, request: bytes, limit: float | None = None) -> bytes:
         """Return the answer to a request; kill the process if it takes more than ``limit`` seconds.
 
         Raise :class:`WorkerEndedError` if the process ends without an answer, and :class:`LocumError`
-        if it does not start. The worker may end after an answer: see :attr:`is_alive`.
+        if it does not start.
         """
-        self.wait()
+        if not self._is_ready and not self._receive():
+            raise LocumError("a worker process did not start; any error that it printed is above")
+        self._is_ready = True
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):  # the process has ended, so there is no answer
             self.process.stdin.write(request + b"\n")
@@ -103,18 +102,11 @@ class WorkerProcess:
         if timer is not None:
             timer.cancel()
             timer.join()
-        self._has_ended |= expired.is_set() or answer.startswith(_LAST)
+        self._has_ended |= expired.is_set()
         if not answer:
             seconds, code = round(time.perf_counter() - started, 6), self.process.wait()
             raise WorkerEndedError(code, started=True, expired=expired.is_set(), seconds=seconds)
-        self.answered += 1
-        return answer[1:]
-
-    def wait(self) -> None:
-        """Wait until the process is ready; raise :class:`LocumError` if it does not start."""
-        if not self._is_ready and not self._receive():
-            raise LocumError("a worker process did not start; any error that it printed is above")
-        self._is_ready = True
+        return answer
 
     def _receive(self) -> bytes:
         """Return the next line from the process; empty if the process has ended."""
@@ -140,11 +132,11 @@ class WorkerProcess:
                 pipe.close()
 
 
-def serve(prepare: Callable[[bytes], Callable[[], tuple[bytes, bool]]]) -> None:
-    """Answer requests from standard input until the input ends, or until an answer is the last one.
+def serve(prepare: Callable[[bytes], Callable[[], bytes]]) -> None:
+    """Answer requests from standard input until the input ends.
 
     ``prepare`` loads the code for a request; this time does not count for the time limit. The result of
-    ``prepare`` is a function, which returns the answer and whether the process ends afterwards.
+    ``prepare`` is a function that returns the answer.
     """
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # Text printed during a request must not be read as an answer.
@@ -168,9 +160,7 @@ def serve(prepare: Callable[[bytes], Callable[[], tuple[bytes, bool]]]) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     write(_READY)
-    is_last = False
-    while not is_last:
+    while True:
         compute = prepare(lines.get())
         write(_READY)
-        answer, is_last = compute()
-        write((_LAST if is_last else _MORE) + answer)
+        write(compute())

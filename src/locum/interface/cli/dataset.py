@@ -14,10 +14,10 @@ from locum.interface.cli.progress import counted
 from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
-#: The tiers of a dataset (``dataset.tiers.TIERS``).
-TIERS = ("plain", "rotated", "superposed", "decoys", "normed", "realistic")
+#: The tiers of a dataset (``dataset.making.TIERS``).
+TIERS = ("plain", "trained")
 
-command = Group("dataset", help=__doc__, usual="make -o")
+command = Group("dataset", help=__doc__)
 
 
 @make_command("make", group=command)
@@ -25,71 +25,31 @@ command = Group("dataset", help=__doc__, usual="make -o")
 @click.option("--size", type=int, required=True, help="Number of circuits.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
-    "--tier",
-    "tiers",
-    multiple=True,
-    type=click.Choice([*TIERS, "trained", "all"]),
-    help="Tier (repeatable), trained or all.  [default: plain, rotated, realistic]",
-)
-@click.option(
-    "--sharpness",
-    type=float,
-    default=10.0,
-    show_default=True,
-    help="Smallest gap between attention scores.",
-)
-@click.option(
-    "--tread", type=float, default=0.1, show_default=True, help="Slope of tables at their values."
-)
-@click.option(
-    "--d-model", type=int, help="d_model in the realistic tier.  [default: smallest possible]"
+    "--tier", type=click.Choice(TIERS), default="plain", show_default=True, help="Kind of networks."
 )
 @click.option("--workers", type=int, help="Number of worker processes.  [default: one per core]")
-def make(
-    output: Path,
-    size: int,
-    seed: int,
-    tiers: tuple[str, ...],
-    sharpness: float,
-    tread: float,
-    d_model: int | None,
-    workers: int | None,
-) -> Report:
-    """Make a dataset of compiled circuits with ground truth.
+def make(output: Path, size: int, seed: int, tier: str, workers: int | None) -> Report:
+    """Make a dataset of circuits with ground truth.
 
-    Each circuit consists of a program, a network whose outputs were compared with the program, and the
-    circuit graph as the label. --size is the number of circuits. If possible, each --tier contains
-    another network for the same circuit. To continue an interrupted command, run it again. The final
-    files do not depend on the interruption. --sharpness and --tread apply to the tiers normed and
-    realistic.
+    Each item consists of a program, a network whose outputs were compared with the program, and the
+    circuit graph as the label. Networks are compiled in the tier plain. They are trained in the tier
+    trained, which requires torch. To continue an interrupted command, run it again. The final files do
+    not depend on the interruption.
     """
-    from locum.experiments.dataset.generating import DEFAULT_TIERS, generate
-    from locum.experiments.dataset.tiers import WeightOptions
+    from locum.experiments.dataset.generating import generate
 
-    chosen = TIERS if "all" in tiers else tiers or DEFAULT_TIERS
-    weights = WeightOptions(sharpness, tread, d_model)
     try:
         with counted("making circuits") as advance:
-            summary = generate(
-                output,
-                size,
-                seed=seed,
-                tiers=chosen,
-                weights=weights,
-                workers=workers,
-                progress=advance,
-            )
+            summary = generate(output, size, seed=seed, tier=tier, workers=workers, progress=advance)
     except KeyboardInterrupt:
         terminal.complain(f"locum: finished results are in {output}; the same command continues")
         raise
 
     def text() -> Iterator[str]:
-        yield f"{summary['items']} items of {size} circuits in {output}, {summary['files']} files"
-        for title in ("tier", "split", "family", "layers", "attention"):
+        yield f"{summary['items']} items in {output}"
+        for title in ("split", "family", "layers", "attention"):
             counts = summary[f"by_{title}"].items()
             yield f"  {title:<11}{', '.join(f'{name} {count}' for name, count in counts)}"
-        yield f"  index      sha256 {summary['index']}"
-        yield f"Check it with: python {output / 'verify.py'}"
 
     return Report(summary, text)
 
@@ -108,11 +68,11 @@ def score(circuit: Path, found: Path, threshold: float) -> Report:
     """Score a circuit found by a method against the true circuit.
 
     CIRCUIT is the circuit.json of an item of the dataset. FOUND is a JSON file of edges, heads,
-    queries/keys/values or slots, each with an optional score, or another circuit.json. If CIRCUIT is in
+    queries/keys/values, each with an optional score, or another circuit.json. If CIRCUIT is in
     the folder of its item, the command also measures the faithfulness of the found edges.
     """
-    from locum.experiments.dataset.parts import score, score_item
-    from locum.experiments.dataset.scoring import Truth
+    from locum.experiments.dataset.parts import score_item
+    from locum.experiments.dataset.scoring import Truth, score
     from locum.files import read_json
     from locum.networks.transformer.circuit import Circuit
 
@@ -123,11 +83,7 @@ def score(circuit: Path, found: Path, threshold: float) -> Report:
         parts = {"edges": [{"source": source, "target": target} for source, target in edges]}
     folder = circuit.parent
     is_item = all((folder / name).is_file() for name in ("config.json", "examples.json"))
-    result = (
-        score_item(folder, truth, parts, threshold)
-        if is_item
-        else score(truth, parts, threshold=threshold)
-    )
+    result = score_item(folder, truth, parts, threshold) if is_item else score(truth, parts, threshold)
     return Report(result, lambda: _score_text(result))
 
 

@@ -1,8 +1,8 @@
-"""Classify, compare and minimise languages and their programs."""
+"""Classify and compare languages and their programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,10 @@ from locum.errors import InputError, LimitError
 from locum.interface.cli.options import (
     alphabet_option,
     choice,
-    input_option,
     limit_option,
-    name_option,
     output_option,
 )
-from locum.interface.cli.programs import DialectProgram, load_program, split_alphabet
+from locum.interface.cli.programs import split_alphabet
 from locum.interface.cli.runner import Group, Report
 from locum.interface.cli.runner import command as make_command
 
@@ -25,51 +23,35 @@ if TYPE_CHECKING:
     from locum.languages.classification import Classification
     from locum.languages.language_catalogue import NamedLanguage
     from locum.languages.named_languages import Language
-    from locum.languages.non_regular import PumpingWitness, Verdict
     from locum.languages.recogniser import Recogniser
 
-command = Group("language", help=__doc__, usual="classify")
+command = Group("language", help=__doc__)
 _PLACES = {"last": "last symbol", "end": "end marker"}
 _VERDICTS = {True: "yes", False: "no", None: "?"}
 _LEVELS = {0: "0", 1: "1", 2: "2 or more", None: "not decided"}
 _WIDTH = 23
 
 
-def _show_rank(ranks: tuple[int, int | None] | None) -> str:
-    least, most = ranks or (0, None)
-    if least == most:
-        return str(least)
-    return f"at least {least}" if most is None else f"from {least} to {most}"
-
-
-def _c_rasp_options(function: Any) -> Any:
-    """Add the options ``--accept``, ``--positions`` and ``--alphabet`` for C-RASP programs."""
+def _language_options(function: Any) -> Any:
+    """Add the options that determine how a language is read from its source."""
     at_marker = "Position of a C-RASP answer.  [default: last]"
     function = choice(
         "--positions", ["0", "1"], "Number of the first position in C-RASP.  [default: 0]"
     )(function)
-    return alphabet_option(choice("--accept", ["last", "end"], at_marker)(function))
-
-
-def _language_options(function: Any) -> Any:
-    """Add the options that determine how a language is read from its source."""
+    function = alphabet_option(choice("--accept", ["last", "end"], at_marker)(function))
     function = choice(
         "--at", ["first", "last"], "Position at which an LTL formula must hold.", "first"
     )(function)
     plus = "Meaning of + in expressions: union, or one or more."
     function = choice("--plus", ["union", "repeat"], plus, "union")(function)
-    forms = ["regex", "dfa", "ltl", "c-rasp", "b-rasp", "counter", "fo", "name"]
-    return _c_rasp_options(
-        choice("--from", forms, "Form of LANGUAGE.  [default: from its suffix]")(function)
-    )
+    forms = ["regex", "dfa", "ltl", "c-rasp", "b-rasp", "fo", "name"]
+    return choice("--from", forms, "Form of LANGUAGE.  [default: from its suffix]")(function)
 
 
 def read_language(source: str, options: Mapping[str, Any]) -> Language:
-    """Read a language from a file, an expression or a name, as the command-line ``options`` specify."""
+    """Read a language from a file, a name or an expression, as the command-line ``options`` specify."""
     from locum.languages.named_languages import read
 
-    if options.get("from") == "name":
-        return _find_named(source, options).language()
     given = {name: options[name] for name in ("plus", "at", "accept") if name in options}
     positions = options.get("positions")
     return read(
@@ -79,20 +61,6 @@ def read_language(source: str, options: Mapping[str, Any]) -> Language:
         positions=None if positions is None else int(positions),
         **given,
     )
-
-
-def _find_named(name: str, options: Mapping[str, Any]) -> NamedLanguage:
-    """Return a named language; raise ``InputError`` if ``options`` contain an alphabet."""
-    from locum.languages.automata import show_alphabet
-    from locum.languages.language_catalogue import find
-
-    named = find(name)
-    if options["alphabet"] is not None:
-        raise InputError(
-            f"--alphabet: expected no alphabet for {name}, which has the alphabet "
-            f"{show_alphabet(named.alphabet)}, got {options['alphabet']!r}"
-        )
-    return named
 
 
 def find_recogniser(language: Language, verdicts: Classification | None = None) -> Recogniser | None:
@@ -131,6 +99,13 @@ def _size(program: Recogniser) -> dict[str, int | None]:
     return {"depth": depth(program.sop.node) if is_c_rasp else None, "layers": layers}
 
 
+def _fragment(program: Recogniser) -> str:
+    """Return the dialect of a program, with the extensions of C-RASP that the program uses."""
+    from locum.languages.counting import fragment
+
+    return fragment(program.sop.node) if program.dialect == "C-RASP" else program.dialect
+
+
 def _program_data(program: Recogniser | None) -> dict[str, Any]:
     if program is None:
         return dict.fromkeys(("program", "dialect", "depth", "layers"))
@@ -142,7 +117,7 @@ def _show_program(program: Recogniser | None, missing: str) -> Iterator[str]:
     if program is None:
         yield f"No program: {missing}."
         return
-    yield f"\n// {program.dialect}, read at the {_PLACES[program.accept]}"
+    yield f"\n// {_fragment(program)}, read at the {_PLACES[program.accept]}"
     known = [f"{name} {value}" for name, value in _size(program).items() if value is not None]
     if known:
         yield f"// {', '.join(known)} (words of up to {_LAYERS_LENGTH} symbols)"
@@ -158,38 +133,38 @@ def _show_program(program: Recogniser | None, missing: str) -> Iterator[str]:
 @click.option(
     "--program", "show_program", is_flag=True, help="Print a program that recognises the language."
 )
-@output_option(".svg", text="File for a drawing (SVG) of the minimal automaton.")
+@output_option(".dot", text="File for the minimal automaton as DOT text.")
 def classify(language: str, show_program: bool, output: Path | None, **options: Any) -> Report:
     """Classify a regular language for each attention model.
 
-    LANGUAGE is a regular expression such as '(ab+ba)*', where + is union, or a file. The usual suffixes
-    are .regex, .json (an automaton), .ltl (a formula), .crasp and .brasp (programs), .fo (a first-order
-    formula with maj) and .counter (a counter automaton). --from specifies the form explicitly. With
-    --from name, LANGUAGE is a named language such as dyck-2 or majority; `locum language names` lists
-    these names.
+    LANGUAGE is a file, the name of a language such as dyck-2, majority or parity, or a regular
+    expression such as '(ab+ba)*', where + is union. The usual suffixes are .regex, .json (an
+    automaton), .ltl (a formula), .crasp and .brasp (programs), and .fo (a first-order formula with
+    maj). A file is preferred to a name, and a name to an expression. --from specifies the form
+    explicitly: with --from regex, parity is a word.
 
     Every verdict on a regular language is computed from its minimal automaton. With --json, the report
-    contains witnesses for most verdicts "no", and for a non-regular language a pumping witness, if one
-    is found. C-RASP_last means programs that are read at the last symbol. For regular languages, the
-    other C-RASP classes mean programs that are read at an end marker. C-RASP without brackets means
-    programs without #import.
+    contains witnesses for most verdicts "no". C-RASP_last means programs that are read at the last
+    symbol. For regular languages, the other C-RASP classes mean programs that are read at an end
+    marker. C-RASP without brackets means programs without position predicates.
 
     --program prints a program if one is found, and `locum compile --language` compiles it.
     """
-    from locum.languages.automata import DFA, show_alphabet
+    from locum.languages.automata import DFA
     from locum.languages.classification import classify as decide
     from locum.languages.equivalence import regular_automaton
+    from locum.languages.named_languages import find_named
 
-    named = _find_named(language, options) if options["from"] == "name" else None
-    if named is not None and named.witness is not None:
-        return _non_regular_name(named, show_program, output)
-    read = read_language(language, options)
+    named = find_named(language, options["from"], split_alphabet(options["alphabet"]))
+    read = read_language(language, options) if named is None or named.form else None
+    if read is None or (named is not None and named.witness):
+        return _classify_without_automaton(language, read, named, show_program, output)
     definition = read.definition
     automaton = definition if isinstance(definition, DFA) else regular_automaton(definition)
     if automaton is None:
-        return _non_regular(language, read, show_program, output)
+        return _classify_without_automaton(language, read, named, show_program, output)
     verdicts = decide(automaton)
-    data: dict[str, Any] = {"name": language, "form": read.form} | verdicts.to_dict()
+    data = _identity(language, read, named) | verdicts.to_dict()
     program, missing = None, "the language is neither star-free nor in C-RASP[periodic, local]"
     try:
         program = find_recogniser(read, verdicts) if show_program else None
@@ -197,19 +172,9 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
         missing = str(error)
     if show_program:
         data |= _program_data(program)
-    files: dict[Path | None, Any] = {}
-    if output is not None:
-        from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
-
-        if len(automaton) > MAX_DRAWN:
-            raise InputError(
-                f"--output: expected an automaton of at most {MAX_DRAWN} states, got {len(automaton)}"
-            )
-        files[output] = automaton_svg(automaton, language)
 
     def text() -> Iterator[str]:
-        shown = language if read.form != "regex" else language.strip()
-        yield f"{shown} over {show_alphabet(automaton.alphabet)}"
+        yield from _heading(language, read, named)
         states = f"{len(automaton)} state{'' if len(automaton) == 1 else 's'}"
         size = f"{states}, syntactic monoid of {len(verdicts.monoid)}"
         yield f"  {'automaton':<{_WIDTH}} {size}"
@@ -219,7 +184,7 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
                 yield f"{'':{_WIDTH + 8}}{line.consequence}"
         if verdicts.star_free:
             yield f"  {'dot-depth':<{_WIDTH}} {_LEVELS[verdicts.dot_depth]}"
-            yield f"  {'until-rank':<{_WIDTH}} {_show_rank(verdicts.until_rank)}"
+            yield f"  {'until-rank 0':<{_WIDTH}} {_VERDICTS[verdicts.until_rank_0]}"
         yield "Attention"
         for row in verdicts.models:
             yield f"  {_VERDICTS[row.holds]:<4} {row.model} ({row.languages})"
@@ -227,72 +192,47 @@ def classify(language: str, show_program: bool, output: Path | None, **options: 
         if show_program:
             yield from _show_program(program, missing)
 
-    return Report(data, text, files=files)
+    return Report(data, text, files={} if output is None else {output: automaton.to_dot() + "\n"})
 
 
-def _non_regular_name(named: NamedLanguage, show_program: bool, output: Path | None) -> Report:
-    """Return the report on a named language that is not regular."""
-    from locum.languages.language_catalogue import describe
+def _classify_without_automaton(
+    source: str,
+    read: Language | None,
+    named: NamedLanguage | None,
+    show_program: bool,
+    output: Path | None,
+) -> Report:
+    """Return the report on a language that is not regular or not known to be regular.
 
-    _reject_drawing(output)
-    report = _report(
-        named.name, named.form or "name", describe(named), named.witness, f": {named.about}"
-    )
-    program = named.language().program if named.form else None
-    return _with_program(report, program) if show_program else report
+    ``read`` is None for a named language without a definition.
+    """
+    from locum.languages.automata import DFA
+    from locum.languages.classification import IMPORTS
+    from locum.languages.non_regular import CLASSES, describe, describe_program
 
-
-def _reject_drawing(output: Path | None) -> None:
     if output is not None:
         raise InputError("--output: expected a regular language, got one without a known automaton")
-
-
-def _with_program(report: Report, program: Recogniser | None) -> Report:
-    """Return a report on a language that is not regular, with a program if one is known."""
-    missing = "no C-RASP program is given, and the language is not known to be regular"
-
-    def text() -> Iterator[Any]:
-        yield from report.text()
-        yield from _show_program(program, missing)
-
-    return Report(report.to_dict() | _program_data(program), text)
-
-
-def _non_regular(name: str, read: Language, show_program: bool, output: Path | None) -> Report:
-    """Return the report on a language for which no finite automaton is known."""
-    from locum.languages.automata import DFA
-    from locum.languages.non_regular import find_witness, verdicts
-
-    _reject_drawing(output)
-    definition = read.definition
-    assert not isinstance(definition, DFA)
-    witness = find_witness(definition)
-    report = _report(name, read.form, verdicts(definition, witness), witness)
-    return _with_program(report, read.program) if show_program else report
-
-
-def _report(
-    name: str,
-    form: str,
-    verdicts: Sequence[Verdict],
-    witness: PumpingWitness | None,
-    about: str = "",
-) -> Report:
-    from locum.languages.classification import IMPORTS
-    from locum.languages.non_regular import CLASSES
-
-    regular = ("finite", "R", "R_infinity")  # classes that contain only regular languages
-    data: dict[str, Any] = {"name": name, "form": form, **dict.fromkeys(("solvable", "AC0", *IMPORTS))}
-    data |= dict.fromkeys(regular, None if witness is None else False)
+    if named is not None:
+        verdicts, witness = describe(named), named.witness
+    else:
+        assert read is not None
+        assert not isinstance(read.definition, DFA)
+        verdicts, witness = describe_program(read.definition), None
+    data = _identity(source, read, named) | dict.fromkeys(("solvable", "AC0", *IMPORTS))
+    # These classes contain only regular languages.
+    data |= dict.fromkeys(("finite", "R", "R_infinity"), False if witness else None)
     data |= {verdict.key: verdict.holds for verdict in verdicts}
     data |= {
-        "witness": None if witness is None else witness.to_dict(),
+        "witness": witness,
         "reasons": {v.key: v.reason for v in verdicts if v.holds is not None},
         "theorems": {v.key: v.theorem for v in verdicts if v.theorem},
     }
+    program = None if read is None else read.program
+    if show_program:
+        data |= _program_data(program)
 
     def text() -> Iterator[str]:
-        yield f"{name}{about}"
+        yield from _heading(source, read, named)
         for verdict in verdicts:
             said = {True: "yes", False: "no", None: "not decided"}[verdict.holds]
             yield f"  {CLASSES[verdict.key]}: {said}"
@@ -300,40 +240,37 @@ def _report(
                 yield f"{'':4}{verdict.reason}" + (f" ({verdict.theorem})" if verdict.theorem else "")
         if witness is None:
             yield "It is not decided whether the language is regular."
+        if show_program:
+            missing = "no C-RASP program is given, and the language is not known to be regular"
+            yield from _show_program(program, missing)
 
     return Report(data, text)
 
 
-@make_command("names", group=command)
-def names() -> Report:
-    """List the named languages, with published results."""
-    from locum.interface.cli.output import table
-    from locum.languages.language_catalogue import NAMED
+def _identity(source: str, read: Language | None, named: NamedLanguage | None) -> dict[str, Any]:
+    """Return the name and the form of a language, and the fragment of C-RASP that its program uses."""
+    data: dict[str, Any] = {
+        "name": source,
+        "form": "name" if read is None else read.form,
+        "named": named is not None,
+    }
+    if read is not None and read.program is not None and read.form == "c-rasp":
+        data["fragment"] = _fragment(read.program)
+    return data
 
-    rows = [
-        {
-            "name": language.name, "about": language.about, "alphabet": list(language.alphabet),
-            "form": language.form or None, "regular": language.witness is None,
-            "claims": [claim._asdict() for claim in language.claims],
-        }
-        for language in NAMED.values()
-    ]  # fmt: skip
 
-    def text() -> Iterator[Any]:
-        cells = [
-            (
-                language.name,
-                language.about,
-                "\n".join(
-                    f"{'in' if claim.holds else 'not in'} {claim.key} ({claim.source})"
-                    for claim in language.claims
-                ),
-            )
-            for language in NAMED.values()
-        ]
-        yield table("name", "words", "literature", rows=cells, lines=True)
+def _heading(source: str, read: Language | None, named: NamedLanguage | None) -> Iterator[str]:
+    """Yield the first lines of the report on a language."""
+    from locum.languages.automata import show_alphabet
 
-    return Report({"languages": rows}, text)
+    if named is not None:
+        yield f"language: {named.name} (named)"
+        yield f"{named.about} over {show_alphabet(named.alphabet)}"
+    elif read is not None:
+        shown = source.strip() if read.form == "regex" else source
+        yield f"{shown} over {show_alphabet(read.alphabet)}"
+    if read is not None and read.program is not None and read.form == "c-rasp":
+        yield f"  {'program':<{_WIDTH}} {_fragment(read.program)}"
 
 
 # Equivalence ----------------------------------------------------------------------------------------
@@ -350,21 +287,20 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
     P and Q have the forms of LANGUAGE in `locum language classify`, and need the same alphabet. Use
     --alphabet if they contain different symbols. Regular languages are compared by their automata.
     C-RASP programs are compared on short words, and by z3 (pip install 'locum[solve]'). If a word
-    separates P and Q, the command runs programs and LTL formulas on this word, by dense execution and
-    by compiled weights, and other forms by their automata. The exit code is 1 if P and Q differ.
+    separates P and Q, the command runs programs on this word by dense execution. The exit code is 1 if
+    P and Q differ.
     """
     from locum.languages.automata import show_alphabet, show_word
     from locum.languages.equivalence import EQUIVALENT, SEPARATED, equivalent
 
     one, other = read_language(p, options), read_language(q, options)
-    if options["from"] == "name" and set(one.alphabet) != set(other.alphabet):
-        raise InputError(
-            "alphabets: expected two named languages over the same alphabet, got "
-            f"{show_alphabet(one.alphabet)} and {show_alphabet(other.alphabet)}"
-        )
     comparison = equivalent(one, other, seconds=limit)
+    named = {side: each.name or None for side, each in (("P", one), ("Q", other))}
 
     def text() -> Iterator[str]:
+        for side, name in named.items():
+            if name is not None:
+                yield f"{side}: language: {name} (named)"
         over = f"over {show_alphabet(comparison.alphabet)}"
         if comparison.verdict == EQUIVALENT:
             scope = "" if comparison.empty_word else " (on words of one symbol or more)"
@@ -374,98 +310,8 @@ def equivalent(p: str, q: str, limit: float, **options: Any) -> Report:
         else:
             word = show_word(comparison.word)
             yield f"different {over}: {word} separates them, and no shorter word does"
-            for name, answer in zip("PQ", comparison.answers, strict=True):
-                runs = ", ".join(f"{how} {_said(value)}" for how, value in answer.by.items())
-                yield f"  {name} {_said(answer.expected)} it ({runs})"
+            for side, accepts in zip(named, comparison.answers, strict=True):
+                yield f"  {side} {'accepts' if accepts else 'rejects'} it"
 
-    return Report(comparison.to_dict(), text, holds=comparison.verdict != SEPARATED)
-
-
-def _said(value: bool | str) -> str:
-    return value if isinstance(value, str) else "accepts" if value else "rejects"
-
-
-@make_command("minimise", group=command)
-@click.argument("program")
-@_c_rasp_options
-@limit_option(60.0)
-def minimise(program: str, limit: float, **options: Any) -> Report:
-    """Reduce the size of a C-RASP program by proven steps.
-
-    PROGRAM is a C-RASP file. Each step is proven to preserve the language, in most cases by z3 (pip
-    install 'locum[solve]'). The result may not be the smallest equivalent program.
-    """
-    from locum.languages.minimisation import minimise, size
-
-    read = read_language(program, options | {"from": "c-rasp"})
-    original = read.reduced or read.program
-    assert original is not None
-    smaller = minimise(original, seconds=limit)
-    (counts, parts), (fewer, left) = size(original), size(smaller)
-    data = {"program": smaller.text, "counts": [counts, fewer], "parts": [parts, left]}
-    heading = f"// {counts} counts and {parts} parts before, {fewer} and {left} now"
-    return Report(data, lambda: [heading, smaller.text.removesuffix("\n")])
-
-
-# Length generalisation ------------------------------------------------------------------------------
-
-
-@make_command("generalise", group=command)
-@click.argument("program")
-@input_option
-@name_option
-def generalise(program: str, input_text: str | None, name: str | None) -> Report:
-    """Report program properties related to length generalisation.
-
-    PROGRAM is a file of RASP, C-RASP, B-RASP, LTL (.ltl) or first-order logic (.fo), or a published
-    RASP-L program (copy, reverse, count, mode, parity, addition). The report states whether the program
-    is RASP-L, its size, whether answers at a prefix depend on later symbols, and whether it is a C-RASP
-    program. For a RASP file, --input sets the symbols of the random inputs on which prefixes are
-    compared. The exit code is 1 if the program is not RASP-L, or if an answer depends on later symbols.
-    """
-    from locum.languages import rasp_l
-
-    symbols: Any
-    if program in rasp_l.PROGRAMS:
-        if input_text is not None:
-            raise InputError(
-                f"--input: expected no symbols for the published program {program}, got "
-                f"{input_text!r}; try a file, or leave out --input"
-            )
-        made = rasp_l.PROGRAMS[program]()
-        sop = made if not isinstance(made, rasp_l.NextToken) else made.sop
-        symbols = [rasp_l.SOS, rasp_l.SEP, rasp_l.PLUS, rasp_l.EQ, 0, 1, 2, rasp_l.HINTS]
-    else:
-        loaded = load_program(Path(program), input_text, needs_word=False)
-        sop = loaded.sop(name)[1]
-        symbols = loaded.recogniser.alphabet if isinstance(loaded, DialectProgram) else loaded.tokens
-        if isinstance(symbols, list) and symbols and isinstance(symbols[0], list):
-            raise InputError("--input: expected one sequence of symbols, got several")
-    found = rasp_l.report_generalisation(sop, list(dict.fromkeys(symbols)))
-
-    def text() -> Iterator[str]:
-        yield f"RASP-L: {'yes' if found.is_rasp_l else 'no'}"
-        for problem in found.problems:
-            yield f"  {problem.what}, in {problem.part}; try {problem.instead}"
-        heads = ", ".join(map(str, found.heads)) or "none"
-        layers = f"{found.layers} layer{'' if found.layers == 1 else 's'}"
-        yield f"size: {found.operations} operations, {layers}, heads {heads}"
-        if found.changed is None:
-            yield f"prefixes: the same answers on {found.sequences} sequences of up to 32 tokens"
-        else:
-            yield f"prefixes: an answer changes if other tokens follow, on {list(found.changed)}"
-        yield f"counting: {found.counting or 'not a C-RASP program'}"
-        if found.is_rasp_l:
-            yield (
-                "Conjecture (Zhou et al. 2024): transformers tend to length-generalise on tasks with a "
-                "short RASP-L program. This is not a theorem, and no size counts as short."
-            )
-        else:
-            yield "The RASP-L conjecture (Zhou et al. 2024) makes no prediction from this program."
-        if found.counting:
-            yield (
-                "Theorem (Huang et al. 2025): an idealised learner with absolute position encodings "
-                "length-generalises on the languages of C-RASP[periodic, local] programs."
-            )
-
-    return Report({"name": program} | found.to_dict(), text, holds=found.is_rasp_l)
+    data = {"named": named} | comparison.to_dict()
+    return Report(data, text, holds=comparison.verdict != SEPARATED)

@@ -6,24 +6,18 @@ Command modules are imported only when the command is called, so that ``locum --
 
 from __future__ import annotations
 
-import _thread
-import difflib
 import importlib
 import io
-import os
 import pkgutil
 import sys
-import threading
 import traceback
 import warnings
 from typing import Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from locum import __version__
-from locum.errors import InputError, LocumError
-from locum.graph.atoms import short
+from locum.errors import LocumError
 from locum.interface.cli import output
 from locum.interface.cli.progress import waiting
 from locum.interface.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
@@ -31,35 +25,12 @@ from locum.interface.cli.runner import BAD_INPUT, CRASHED, DONE, INTERRUPTED
 #: The commands, in the sections of ``--help``.
 SECTIONS = {
     "Programs": ("run", "repl", "playground"),
-    "Networks": ("compile", "apply", "circuit"),
+    "Networks": ("compile",),
     "Simulation": ("simulate",),
     "Proofs and languages": ("prove", "language"),
-    "Paper and data": ("paper", "dataset", "sweep"),
+    "Paper and data": ("paper", "dataset"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
-#: Maps commands of earlier versions to their replacements.
-MOVED = {
-    "analyse": "locum run --count",
-    "draw": "locum run --draw",
-    "plan": "locum run --plan",
-    "operations": "the page docs/operations.md",
-    "completion": "locum --completion",
-    "figure": "locum simulate",
-    "certify": "locum simulate --certify",
-    "generate": "locum simulate --model FOLDER --text TEXT --generate",
-    "check": "locum prove check",
-    "claims": "locum prove all",
-    "export": "locum prove export",
-    "classify": "locum language classify",
-    "equivalent": "locum language equivalent",
-    "minimise": "locum language minimise",
-    "catalogue": "locum paper items",
-    "errata": "locum paper errata",
-    "compare": "locum paper rivals",
-    "score": "locum dataset score",
-}
-#: The environment variable by which a shell requests completions.
-VARIABLE = "_LOCUM_COMPLETE"
 
 
 class LazyGroup(click.Group):
@@ -77,30 +48,6 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; raise an error for an old or unknown name.
-
-        The error suggests another name, if a similar one exists.
-        """
-        if args and args[0] in MOVED:
-            raise InputError(f"locum {args[0]} is now {MOVED[args[0]]}")
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = (
-                f"; try locum {near[0]}." if near else "."
-            )  # the usage line describes how to list commands
-            context.fail(f"No such command {short(args[0])}{hint}")
-        return super().resolve_command(context, args)
-
-    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions of a command name (without importing commands) or of an option."""
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, context, incomplete)
-        names = [name for name in COMMANDS if name.startswith(incomplete)]
-        return [CompletionItem(name, help=summary(name)) for name in names]
-
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names and summaries of commands in sections, without importing commands."""
         for title, names in SECTIONS.items():
@@ -114,26 +61,8 @@ def summary(name: str) -> str:
     return source.decode().partition("\n")[0].strip('"')
 
 
-def _complete(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
-    """Print the completion script for the shell given by ``--completion``, and exit."""
-    if shell is None:
-        return
-    script = get_completion_class(shell)
-    assert script is not None
-    output.say(script(cli, {}, "locum", VARIABLE).source())
-    context.exit()
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="locum", message="%(prog)s %(version)s")
-@click.option(
-    "--completion",
-    type=click.Choice(["bash", "zsh", "fish"]),
-    callback=_complete,
-    expose_value=False,
-    is_eager=True,
-    help='Print a completion script, for eval "$(…)" in the shell.',
-)
 def cli() -> None:
     """Simulate attention, compile RASP programs, and prove claims.
 
@@ -145,9 +74,6 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line with the arguments of the process, and exit with its exit code."""
-    asked = os.environ.get(VARIABLE)
-    if asked:  # a shell requests completions (locum --completion)
-        sys.exit(shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -212,20 +138,6 @@ def describe(error: BaseException) -> Problem:
     advice = "this is a bug in Locum; please report it with the lines above"
     trace = "".join(traceback.format_exception(error))
     return Problem(CRASHED, "Bug", f"{kind}: {error}", f"{trace}locum: {advice}")
-
-
-def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Raise a dropped ``KeyboardInterrupt`` again; use this function as ``sys.unraisablehook``.
-
-    Python drops exceptions in callbacks of weak references. Without this hook, a Ctrl-C during garbage
-    collection would only be printed, and the command would continue.
-    """
-    if lost.exc_type is KeyboardInterrupt:
-        timer = threading.Timer(0.05, _thread.interrupt_main)
-        timer.daemon = True
-        timer.start()
-    else:
-        sys.__unraisablehook__(lost)
 
 
 def _show_warning(message: Warning | str, *details: Any, **options: Any) -> None:

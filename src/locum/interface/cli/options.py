@@ -117,10 +117,6 @@ input_option = click.option(
     metavar="TOKENS",
     help='Input: hello, or JSON ("hello", [3, 1, 2]).  [default: set by the program, else hello]',
 )
-inputs_option = click.option(
-    "--input", "texts", multiple=True, metavar="TOKENS",
-    help='Input: abc, 1,2.5 or JSON ("abc", [1, 2.5]); repeatable.',
-)  # fmt: skip
 alphabet_option = click.option(
     "--alphabet", help="Alphabet: abc, or one,two.  [default: symbols in the source]"
 )

@@ -1,7 +1,7 @@
 """Load the program of a command: RASP, another dialect, JSON, or a listing or example by name.
 
-The suffix of a file determines its language: .crasp or .cr, .brasp, .ltl, .fo, .subleq, .fleq and
-.counter, or .json for a graph. Other files, such as .rasp files, contain RASP.
+The suffix of a file determines its language: .crasp or .cr, .brasp, .ltl, .fo, or .json for a graph.
+Other files, such as .rasp files, contain RASP.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from locum.errors import InputError, LimitError, LocumError
 from locum.files import read_text
 from locum.graph import Node, loads
-from locum.interface.cli.options import PATH, read_input
+from locum.interface.cli.options import read_input
 from locum.rasp.handles import Selector, SOp, wrap
 
 if TYPE_CHECKING:
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
 LIMIT = 2**26
 #: Suffixes of programs that accept words.
 DIALECTS = (".crasp", ".cr", ".brasp", ".ltl", ".fo")
-#: The suffixes of programs of looped machines.
-MACHINES = (".subleq", ".fleq")
-#: The suffix of counter automata, which accept words and are not programs.
-COUNTER = ".counter"
-SUFFIXES = (".rasp", ".json", *DIALECTS, *MACHINES, COUNTER)
 
 
 class Program:
@@ -223,29 +216,10 @@ def read_word(text: str) -> list[str]:
     )
 
 
-def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Complete a program argument with listings, examples and program files in the current folder."""
-    here = sorted(path.name for path in Path.cwd().iterdir() if path.suffix in SUFFIXES)
-    return [name for name in [*known(), *here] if name.startswith(begun)]
-
-
-program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
-
-
-def known() -> list[str]:
-    """Return the sorted names of the paper's listings and of the example programs."""
-    from locum.interface.playground.example_programs import program_names
-    from locum.paper import listings
-
-    return sorted({*listings.names(), *program_names()})
-
-
 def _source(path: Path) -> str:
     """Return the text of a program file, or of the listing or example with this name."""
     from locum.paper import listings
 
-    if path.suffix in (*MACHINES, COUNTER):
-        raise InputError(f"{path}: expected RASP or a dialect, got a machine; try locum run")
     if path.is_file() or path.suffix or path.name != str(path):
         return read_text(path, LIMIT)
     if path.name in listings.names():

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from locum.files import check_target, write_file, write_folder
-from locum.graph.atoms import short
+from locum.files import check_target, write_file
 from locum.interface.cli import output
 from locum.interface.cli.options import PATH, OutputFile
 from locum.interface.cli.progress import is_quiet
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
 #: A text, or a rich renderable.
 Part: TypeAlias = "str | RenderableType"
-#: The content of a file, the files of a folder, or a function that writes to the path.
-Content: TypeAlias = "str | bytes | Mapping[str, str] | Callable[[Path], object]"
+#: The content of a file, or a function that writes to the path.
+Content: TypeAlias = "str | Callable[[Path], object]"
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
@@ -93,11 +92,7 @@ def command(
 
 
 class Group(click.Group):
-    """A group of commands, such as ``locum prove``; errors suggest the command ``usual``."""
-
-    def __init__(self, *arguments: Any, usual: str = "", **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.usual = usual
+    """A group of commands, such as ``locum prove``."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of the commands in the order of their definition."""
@@ -109,21 +104,16 @@ class Group(click.Group):
             first = {name: (made.help or "").partition("\n")[0] for name, made in self.commands.items()}
             formatter.write_dl(list(first.items()))
 
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or raise an error that suggests the command ``usual``."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            try_this = f"{context.command_path} {self.usual} {short(args[0]).strip(chr(39))}"
-            context.fail(f"No such command {short(args[0])}; try {try_this}.")
-        return super().resolve_command(context, args)
-
 
 def emit(report: Report) -> None:
     """Write the files of a report, and print the report as text or JSON."""
     written = [path for path in report.files if path is not None and str(path) != "-"]
     for path in written:
-        _write(path, report.files[path])
+        content = report.files[path]
+        if callable(content):
+            content(path)
+        else:
+            write_file(path, content)
     if is_quiet():
         saved = {"files": [str(path) for path in written]} if written else {}
         output.print_json(report.to_dict() | saved)
@@ -135,15 +125,6 @@ def emit(report: Report) -> None:
             output.show(part)
     for path in written:
         output.say(f"Saved in {path}.")
-
-
-def _write(path: Path, content: Content) -> None:
-    if callable(content):
-        content(path)
-    elif isinstance(content, Mapping):
-        write_folder(path, content)
-    else:
-        write_file(path, content)
 
 
 def _check_targets(context: click.Context) -> None:

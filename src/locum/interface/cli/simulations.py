@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
-from locum.files import write_file
 from locum.interface.cli import output
-from locum.interface.cli.archives import arrays_of, known_arrays, module_of, npz
-from locum.interface.cli.matrices import Numbers, read_array, read_arrays
 from locum.interface.cli.progress import progress
 from locum.interface.cli.runner import Part
 from locum.paper.figure2 import PRINTED, Demonstration
 from locum.paper.figure2 import T as FIGURE_T
 from locum.paper.figure2 import X as FIGURE_X
 from locum.simulators import Module, Order, UniversalSimulator
-from locum.simulators.attention_order import KINDS
 from locum.simulators.hierarchy import require_smaller
 from locum.simulators.layer_simulator import ExplainedStep, Explanation, explain
-from locum.simulators.matrices import matrix
+from locum.simulators.modules.module import Numbers
 from locum.simulators.modules.sampling import random_module
 from locum.text import at_most
 
@@ -87,6 +83,13 @@ class Simulation:
             self.steps = Explanation((step,))
         else:
             self.steps = explain(U, T, X, executor=executor, finished=finished)
+
+    def round_to_float32(self) -> None:
+        """Replace every number of T and X by the nearest number that float32 represents."""
+        self.T, self.X = copy.deepcopy((self.T, self.X))
+        matrices = [matrix for copies in self.T.matrices().values() for matrix in copies]
+        for matrix in (self.X, *matrices):
+            matrix[...] = matrix.astype(np.float32)
 
     @property
     def holds(self) -> bool:
@@ -151,14 +154,6 @@ class Simulation:
             "program": U.hash,
         }
 
-    def save(self, path: Path) -> None:
-        """Write X, T, every step and the result to a .npz file, which ``locum simulate`` can read."""
-        last = self.steps.steps[-1]
-        arrays = {"X": numpy_of(self.X), **arrays_of(self.T)}
-        arrays |= {"result": last.matrix, "direct": last.direct}
-        arrays |= {f"step {step.name}": step.matrix for step in self.steps}
-        write_file(path, npz(arrays))
-
 
 class FigureSimulation(Simulation):
     """The simulation in Figure 2 of the paper, compared with the printed numbers."""
@@ -217,22 +212,16 @@ def _shown(entries: Numbers) -> str:
 
 # T and X --------------------------------------------------------------------------------------------
 
-#: Options of a random T, and options for settings that a file may omit.
-RANDOM, SAYING = ("heads", "ffn", "seed"), ("kind", "mask", "norm")
-
 
 def make_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Return the simulation that ``options`` specify: a random T, a T from files, or Figure 2."""
-    is_random = options["order"] is not None
-    is_read = any(options[name] is not None for name in ("file", "x", "a", "v"))
-    if is_random and is_read:
-        raise InputError("expected either --order (random T and X) or files, got both")
-    if not (is_random or is_read):
-        wrong = [f"--{name}" for name in (*RANDOM, *SAYING, "on") if options[name] is not None]
+    """Return the simulation that ``options`` specify: a random T, or Figure 2."""
+    if options["order"] is None:
+        of_random = ("heads", "ffn", "seed", "kind", "mask", "norm", "on")
+        wrong = [f"--{name}" for name in of_random if options[name] is not None]
         if wrong:
-            raise InputError(f"{', '.join(wrong)}: expected a T; try --order n,d,d_v or a file")
+            raise InputError(f"{', '.join(wrong)}: expected a T; try --order n,d,d_v")
         return FigureSimulation(options["recipe"] or "paper", options["base"])
-    simulation = random_simulation(options) if is_random else read_simulation(options)
+    simulation = random_simulation(options)
     return simulation if options["on"] is None else on_a_larger_u(simulation, options["on"])
 
 
@@ -263,20 +252,6 @@ def random_simulation(options: Mapping[str, Any]) -> Simulation:
     return Simulation(f"A random T of order {order}, seed {seed}", T, X, U)
 
 
-def read_simulation(options: Mapping[str, Any]) -> Simulation:
-    """Return the simulation of a T and an X that are read from files."""
-    wrong = [f"--{name}" for name in RANDOM if options[name] is not None]
-    if wrong:
-        raise InputError(
-            f"{', '.join(wrong)}: expected only with --order, got it without; try without it"
-        )
-    arrays = _arrays(options)
-    X, T = matrix(arrays["X"], "X"), module_of(arrays)
-    U = UniversalSimulator.of(T, len(X), recipe=options["recipe"] or "fetch", base=options["base"])
-    U.check(T, X)
-    return Simulation(f"Your T of order {U.order}", T, X, U)
-
-
 def on_a_larger_u(simulation: Simulation, sizes: tuple[int, int, int]) -> Simulation:
     """Return the simulation of the same T on a U with other sizes n, d and d_v.
 
@@ -294,33 +269,3 @@ def on_a_larger_u(simulation: Simulation, sizes: tuple[int, int, int]) -> Simula
     require_smaller(small, order)
     title = f"{simulation.title}, on a U of order {order}"
     return Simulation(title, simulation.T, simulation.X, U, embedded=True)
-
-
-def _arrays(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return X, the matrices of T and its settings, from files and options."""
-    file, single = options["file"], [options[name] for name in ("x", "a", "v")]
-    if file is None and single[0] is not None and single[1:] == [None, None]:
-        file, single = single[0], [None] * 3  # --x all.npz
-    arrays: dict[str, Any] = {} if file is None else known_arrays(read_arrays(file), str(file))
-    for name, path in zip(("X", "A", "V"), single, strict=True):
-        if path is not None:
-            arrays[name] = read_array(path)
-    for name in SAYING:
-        value = options[name]
-        if value is None:
-            continue
-        if name in arrays and (not isinstance(arrays[name], str) or arrays[name] != value):
-            raise InputError(
-                f"--{name} {value}, but the file has another {name}: leave one of them out"
-            )
-        arrays[name] = value
-    kind = arrays.get("kind", "softmax")
-    matrices = KINDS.get(kind, KINDS["softmax"]).matrices
-    missing = [name for name in ("X", *matrices) if name not in arrays]
-    if missing:
-        where = f"{file}: " if file is not None else ""
-        raise InputError(
-            f"{where}a T of kind {kind} needs X, {' and '.join(matrices)}, but there is no "
-            f"{' and no '.join(missing)}; try --x, --a, --v, or one file with arrays of these names"
-        )
-    return arrays

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from locum.errors import InputError
 from locum.files import read_json, read_text
 from locum.graph import Atom, is_atom
-from locum.interface.cli.matrices import read_array
 from locum.interface.cli.options import read_input, require_unicode
 
 if TYPE_CHECKING:
@@ -83,7 +82,8 @@ def read_condition(text: str, vocabulary: Sequence[Atom] | None) -> Any:
 def _from_file(path: Path) -> list[Atom]:
     if path.suffix == TEXT:
         return [literal(line) for line in read_text(path, LIMIT).splitlines() if line.strip()]
-    tokens = _json(path)
+    tokens = read_json(path, LIMIT)
+    require_unicode(tokens, str(path))
     if not isinstance(tokens, list) or not all(is_atom(token) for token in tokens):
         raise InputError(f"the vocabulary {path}: expected a list of strings, or of numbers")
     return tokens
@@ -143,7 +143,7 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
     except (ValueError, RecursionError):
         data = None
     if isinstance(data, list) and any(isinstance(token, list) for token in data) and not strings:
-        raise InputError("--input: expected one sequence, got several; repeat --input instead")
+        raise InputError("--input: expected one sequence, got several; try one of them")
     if isinstance(data, list) and data and all(isinstance(t, str) == strings for t in data):
         return read_input(text)
     if isinstance(data, str):
@@ -159,21 +159,3 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
     if len(words) > 1 and all(word in (vocabulary or ()) for word in words):
         return words
     return text
-
-
-def read_tokens_file(path: Path) -> Any:
-    """Return an input from a .json file (a list or a string), or from a file of one array (row by
-    row).
-    """
-    if path.suffix != LIST:
-        return read_array(path).ravel().tolist()
-    tokens = _json(path)
-    if not isinstance(tokens, str) and not (isinstance(tokens, list) and all(map(is_atom, tokens))):
-        raise InputError(f"{path}: expected one string, or one list of tokens")
-    return tokens
-
-
-def _json(path: Path) -> Any:
-    data = read_json(path, LIMIT)
-    require_unicode(data, str(path))
-    return data

@@ -1,3 +1,1 @@
-"""Draw charts and automata as SVG, and write HTML pages about networks, models, hypotheses and the
-paper.
-"""
+"""Describe networks in words, and write HTML pages about the paper."""

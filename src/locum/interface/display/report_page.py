@@ -1,24 +1,20 @@
-"""Write pages and Markdown about the reproduction of the paper and the comparison with other work.
+"""Write the reproduction of the paper as an HTML page and as Markdown.
 
-Each page is one file without scripts and without network access. The pages are readable at a width of
-400 px, in print and in dark mode. CSS rules filter the statements.
+The page is one file without scripts and without network access. It is readable at a width of 400 px, in
+print and in dark mode. CSS rules filter the statements.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from locum import __version__
-from locum.interface.display.charts import dark_rules, line_chart
 from locum.interface.display.html import document, today
-from locum.paper import compare
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.evidence import CONTEXT, CORRECTED, OURS, PRINTED, STATUSES, Evidence
 from locum.paper.paper_report import Report, Row
-from locum.rasp.drawing.svg import style_rules
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff;
@@ -34,11 +30,9 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem
 h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
 h3 { margin: 1.4rem 0 .3rem; font-size: 1.1rem; } .head h3 { margin: 0; }
 a { color: inherit; } h3 a { text-decoration: none; }
-.wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92em; }
 th, td { border-bottom: 1px solid var(--line); padding: .4rem .5rem; text-align: left;
   vertical-align: top; }
-td[data-name=note], td[data-name=claimed], td[data-name=system] { min-width: 9rem; }
 .small { color: var(--soft); font-size: .9em; } code { font-size: .92em; }
 dt { font-weight: 600; } dd { margin: 0 0 .7rem; }
 pre { background: var(--code); border-radius: .4em; padding: .6rem .8rem; margin: .4rem 0;
@@ -51,7 +45,6 @@ article > p { margin: .35rem 0; }
 .sides { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: .5rem 2rem; }
 .sides h4 { margin: .6rem 0 .2rem; color: var(--soft); font-size: .85em; text-transform: uppercase;
   letter-spacing: .05em; } .sides p { margin: .35rem 0; }
-.redrawn { margin: .8rem 0 0; } .redrawn svg { font-family: ui-monospace, monospace; }
 .head { display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: baseline;
   justify-content: space-between; }
 .verdict { border-radius: .5em; padding: .1em .6em; background: var(--badge); }
@@ -80,9 +73,6 @@ summary { cursor: pointer; }
   padding: .1em .8em; margin: .15rem .3rem .15rem 0; cursor: pointer; }
 __FILTERS__
 article { scroll-margin-top: 6rem; } article:target { display: block !important; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr));
-  gap: 1rem; }
-figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height: auto; }
 @media screen and (max-width: 62rem) { .sides { display: block; } }
 @media screen and (max-width: 48rem) {
   table, tbody, tr, td { display: block; } tr.heads { display: none; }
@@ -99,9 +89,7 @@ figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height:
 @page { size: A4; margin: 12mm; }
 @media print { body { max-width: none; margin: 0; padding: 0; font-size: 10px; }
   h2 { margin-top: 1.2rem; } .filters, nav { display: none; }
-  th, td { padding: .15rem .3rem; } tr, figure { break-inside: avoid; } .wide { overflow: visible; }
-  td[data-name] { min-width: 0; } .wide table { font-size: 6px; }
-  .charts { grid-template-columns: repeat(2, 1fr); } }
+  th, td { padding: .15rem .3rem; } tr { break-inside: avoid; } }
 """
 
 #: Maps the names of filters of statements to the displayed statuses.
@@ -115,35 +103,6 @@ FILTERS: dict[str, tuple[str, ...]] = {
 #: Displayed names of the subjects of evidence.
 _ABOUT = {PRINTED: "as printed", CORRECTED: "as corrected", OURS: "Locum", CONTEXT: "context"}
 
-#: Levels of trust: name, meaning, and assumptions.
-TRUST = (
-    (
-        "dense",
-        "the definition: selectors as matrices, means as sums",
-        "plain code, compared with NumPy",
-    ),
-    (
-        "fast, heads",
-        "the same values up to rounding, by matrix products or head by head",
-        "tests against dense",
-    ),
-    (
-        "compiled",
-        "weights compute the program; bounds include rounding",
-        "tests against dense; sound bounds",
-    ),
-    (
-        "symbolic proof",
-        "a formula holds for all inputs of one shape, over ℝ",
-        "a certificate, checked by separate code",
-    ),
-    ("Coq", "a theorem holds for all shapes, over ℝ", "Coq's kernel and its axioms of the reals"),
-    (
-        "certified floats",
-        "a bound on the difference of the float result from the real result",
-        "ball arithmetic (flint)",
-    ),
-)
 _SUMMARY = (
     (
         "Scope",
@@ -175,15 +134,6 @@ _SUMMARY = (
 def report_page(report: Report) -> str:
     """Return the reproduction of the paper as one HTML page."""
     summary = "".join(f"<dt>{name}</dt><dd>{_prose(text)}</dd>" for name, text in _SUMMARY)
-    parts = (
-        ("statements", "Statements, in the order of the paper", _statements(report.rows)),
-        ("tables", "Tables of the paper with measured columns", _printed_tables(report)),
-        ("cost", "Cost against n, measured", _charts(report)),
-        ("rivals", "Comparison with looped transformers", _comparison(report.comparison)),
-        ("trust", "Levels of trust", _table(("level", "assures", "relies on"), TRUST)),
-        ("versions", "Versions and hashes", _versions(report)),
-    )  # fmt: skip
-    contents = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in parts)
     links = "".join(
         f'<li><span class="dot {row.status}"></span>{_link(row)}</li>' for row in report.rows
     )
@@ -191,18 +141,14 @@ def report_page(report: Report) -> str:
         "<h1>On the Existence of Universal Simulators of Attention: reproduced</h1>"
         f"<p class=small>Locum {escape(__version__)}, {today()}, {report.seconds:.0f} s</p>"
         f"<dl>{summary}<dt>Results</dt><dd>{escape(describe_results(report))}</dd></dl>"
-        f"<nav><h2>Contents</h2><ul>{contents}</ul>"
-        f"<details open><summary>{len(report.rows)} statements</summary><ul class=toc>{links}</ul>"
-        "</details></nav>"
-        + "".join(f'<h2 id="{name}">{escape(title)}</h2>{content}' for name, title, content in parts)
+        f"<nav><h2>Contents</h2><ul class=toc>{links}</ul></nav>"
+        f"<h2>Statements, in the order of the paper</h2>{_statements(report.rows)}"
     )
-    style = _STYLE.replace("__FILTERS__", _filter_rules()) + _width_rules(report.rows)
-    style += style_rules() + dark_rules()
-    return document("The paper, reproduced", style, body)
+    return document("The paper, reproduced", _STYLE.replace("__FILTERS__", _filter_rules()), body)
 
 
 def describe_results(report: Report) -> str:
-    """Return a text with the numbers of verdicts, proofs, refutations and errata, and the problems."""
+    """Return a text with the numbers of verdicts, proofs and errata, and the problems."""
     counts = Counter(row.status for row in report.rows)
     verdicts = ", ".join(
         f"{counts[status]} {words}" for status, words in STATUSES.items() if counts[status]
@@ -214,7 +160,7 @@ def describe_results(report: Report) -> str:
     end = f" PROBLEMS: {', '.join(problems)}." if problems else ""
     return (
         f"{len(report.rows)} statements: {verdicts}. {report.proofs} claims were proven for all "
-        f"inputs, and {report.refutations} printed claims were refuted. Errata: {errata}.{end}"
+        f"inputs of one shape. Errata: {errata}.{end}"
     )
 
 
@@ -278,37 +224,7 @@ def _card(row: Row) -> str:
     if printed:
         columns = f"<div><h4>Paper</h4>{printed}</div><div><h4>Locum</h4>{body}</div>"
         body = f"<div class=sides>{columns}</div>"
-    if row.picture:
-        title = escape(f"{row.title.partition(':')[0]}, redrawn from code")
-        body += f"<figure class=redrawn><div class=wide>{_inline(row.picture)}</div>"
-        body += f"<figcaption>{title}</figcaption></figure>"
     return f'<article id="{escape(row.key)}" class={row.status}>{head}{body}</article>'
-
-
-def _inline(svg: str) -> str:
-    """Return an SVG file for inclusion in the page, without the style sheet that the page contains."""
-    inner = svg[svg.index(">") + 1 :].replace(f"<style>{style_rules()}</style>", "")
-    return f'<svg viewBox="{_view_box(svg)}">{inner}'
-
-
-def _view_box(svg: str) -> str:
-    box = re.search(r'viewBox="([^"]+)"', svg)
-    assert box is not None
-    return box[1]
-
-
-def _width_rules(rows: Sequence[Row]) -> str:
-    """Return the CSS rules for the minimum widths of figures on a screen.
-
-    Wide figures scroll, so that their text keeps its size. The policy of the page forbids style
-    attributes.
-    """
-    rules = [
-        f'[id="{row.key}"] .redrawn svg {{ min-width: {_view_box(row.picture).split()[2]}px; }}'
-        for row in rows
-        if row.picture
-    ]
-    return f"@media screen {{ {' '.join(rules)} }}"
 
 
 def explain_errata(row: Row) -> list[str]:
@@ -375,7 +291,9 @@ def _runs(evidence: Sequence[Evidence]) -> str:
             mark = "·"
         shown = each.erratum if not each.holds else ""
         texts = (mark, _prose(each.what), _prose(each.result), _ABOUT[each.about], shown)
-        cells = "".join(_cell(name, text) for name, text in zip(names, texts, strict=True))
+        cells = "".join(
+            f'<td data-name="{name}">{text}</td>' for name, text in zip(names, texts, strict=True)
+        )
         rows.append(f"<tr>{cells}</tr>")
     return f"<table class=runs><tr class=heads>{heads}</tr>{''.join(rows)}</table>"
 
@@ -386,38 +304,7 @@ def _prose(text: str) -> str:
     return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
-# The other parts ------------------------------------------------------------------------------
-
-
-def _printed_tables(report: Report) -> str:
-    return "".join(
-        f"<h3>{escape(table.title)}</h3>{_table(table.names, table.rows)}" for table in report.tables
-    )
-
-
-def _charts(report: Report) -> str:
-    figures = "".join(
-        f"<figure>{line_chart(curve.title, curve.n, curve.counts, values=curve.unit)}"
-        f"<figcaption>Claimed: {escape(curve.claimed)}</figcaption></figure>"
-        for curve in report.curves
-    )
-    return f"<div class=charts>{figures}</div>"
-
-
-def _versions(report: Report) -> str:
-    versions = "".join(_line(name, version) for name, version in report.environment.items())
-    hashes = "".join(_line(name, f"<code>{value}</code>") for name, value in report.hashes.items())
-    return f"<table>{versions}{hashes}</table>"
-
-
-def compare_page(rows: Sequence[compare.Row]) -> str:
-    """Return an HTML page with only the comparison with looped transformers."""
-    heading = "<h1>The paper's constructions and looped transformers</h1>"
-    return document(
-        "Comparison with looped transformers",
-        _STYLE.replace("__FILTERS__", ""),
-        f"{heading}{_comparison(rows)}",
-    )
+# Markdown -----------------------------------------------------------------------------------
 
 
 def report_markdown(report: Report) -> str:
@@ -442,9 +329,6 @@ def report_markdown(report: Report) -> str:
         "## Statements",
         "",
         *(line for row in report.rows for line in _markdown_section(row)),
-        "## Comparison with looped transformers",
-        "",
-        *(f"- {sentence}" for sentence in compare.winners(list(report.comparison))),
     ]
     return "\n".join(lines) + "\n"
 
@@ -481,49 +365,3 @@ def _markdown_section(row: Row) -> list[str]:
 
 def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
-
-
-def _comparison(rows: Sequence[compare.Row]) -> str:
-    names = (
-        "operation", "system", "claimed", "layers × passes", "heads", "d_model", "positions",
-        "parameters", "not zero", "errors", "ms", "weights depend on", "loop", "enters as", "note",
-    )  # fmt: skip
-
-    def cells(row: compare.Row) -> tuple[str, ...]:
-        operation = f"{row.operation} {row.order}".strip()
-        rest = (row.weights_depend_on, "yes" if row.loop else "no", row.enters_as, row.note)
-        if row.status == "cited":
-            return (operation, row.system, row.claimed, "cited, not run", *[""] * 7, *rest)
-        return (
-            operation, row.system, row.claimed, f"{row.layers} × {row.passes}", str(row.heads),
-            str(row.d_model), str(row.tokens), f"{row.parameters:,}", f"{row.nonzeros:,}",
-            " ".join(map(compare.shown, row.errors)),
-            "" if row.seconds is None else f"{1e3 * row.seconds:.1f}", *rest,
-        )  # fmt: skip
-
-    sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in compare.winners(list(rows)))
-    note = (
-        "Errors are relative to the largest entry of NumPy's result. Errors of matrix operations are "
-        "measured for entries of about 0.01, 1 and 10. Parameters include zeros and embeddings."
-    )
-    table = _table(names, map(cells, rows))
-    return f"<ul>{sentences}</ul><p class=small>{note}</p><div class=wide>{table}</div>"
-
-
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    heads = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join(
-        "<tr>"
-        + "".join(_cell(name, escape(text)) for name, text in zip(names, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr class=heads>{heads}</tr>{body}</table>"
-
-
-def _cell(name: str, content: str) -> str:
-    return f'<td data-name="{escape(name)}">{content}</td>'
-
-
-def _line(name: str, value: str) -> str:
-    return f"<tr><td>{escape(name)}</td><td>{value}</td></tr>"

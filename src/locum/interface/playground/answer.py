@@ -16,15 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.interface.playground import (
-    completion_codes,
     custom_exercises,
     exercises,
-    input_tables,
     network_actions,
     panes,
-    share,
     universal_pane,
     weights_pane,
 )
@@ -39,9 +36,11 @@ from locum.interface.playground.requests import (
     TEMPERATURE,
     decimal,
 )
-from locum.proofs.claims.named import FAMILIES
 from locum.rasp.text.session import Session
 from locum.settings import Setting, read_settings
+
+#: Maximum length of an error message.
+MAX_ERROR = 2_000
 
 
 class Action(NamedTuple):
@@ -68,46 +67,43 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         typed = values.pop("input", None)
         return {"ok": True, **action.function(**values, **({} if typed is None else {"typed": typed}))}
     except LocumError as error:
-        return {"ok": False, "error": str(error)[: share.MAX_ERROR]}
+        return {"ok": False, "error": str(error)[:MAX_ERROR]}
 
 
-def answer_text(text: str) -> str | None:
+def answer_text(text: str | bytes) -> str:
     """Return the answer to a request; the request and the answer are JSON texts.
-
-    The result is None if the request needs python-flint, and python-flint is not installed.
 
     >>> answer_text('{"action": "run", "source": "", "input": 1.00000000000000001}')[:12]
     '{"ok": false'
     """
     try:
-        reply = answer(json.loads(text, parse_float=decimal))
-    except LocumError as error:
-        reply = {"ok": False, "error": str(error)}
-    except ModuleNotFoundError as error:
-        if error.name == "flint":
-            return None
-        reply = {"ok": False, "error": INTERNAL}
+        request = json.loads(text, parse_float=decimal)
+    except (InputError, ValueError, RecursionError) as error:
+        problem = str(error) if isinstance(error, InputError) else "expected a JSON object"
+        return json.dumps({"ok": False, "error": problem})
+    try:
+        return json.dumps(answer(request), ensure_ascii=False, allow_nan=False)
     except MemoryError:
-        reply = {"ok": False, "error": MEMORY}
+        return json.dumps({"ok": False, "error": MEMORY})
     except Exception:
-        reply = {"ok": False, "error": INTERNAL}
-    return json.dumps(reply, ensure_ascii=False, allow_nan=False)
+        return json.dumps({"ok": False, "error": INTERNAL})
 
 
 def catalogue() -> dict[str, Any]:
-    """Return the examples, exercises, claims, recipes and names for completion that the page offers."""
+    """Return the examples, exercises, choices and defaults of forms, and names for completion."""
     session = Session("a", folders=())
     return {
         "examples": examples(),
         "exercises": [exercise.described() for exercise in exercises.EXERCISES.values()],
-        "claims": panes.claims(),
-        **share.CHOICES,
+        "attentions": weights_pane.SETTINGS["attention"].choices,
+        "feedForwards": weights_pane.SETTINGS["feed_forward"].choices,
+        "recipes": list(universal_pane.RECIPES),
         "presets": universal_pane.PRESETS,
+        "defaults": {"network": weights_pane.DEFAULTS, "universal": universal_pane.DEFAULTS},
         "names": sorted(name for name in session.names() if not name.startswith("_")),
     }
 
 
-_FLAG = Setting("true or false", default=False)
 _PROGRAM = {"source": SOURCE, "input": INPUT}
 _SOLVED = {"exercise": EXERCISE, "source": SOURCE}
 _NAMED = {**_PROGRAM, "name": Setting("a text", default=None, longest=100)}
@@ -125,7 +121,7 @@ ACTIONS: dict[str, Action] = {
     "catalogue": Action(catalogue, {}),
     "run": Action(panes.run, _PROGRAM),
     "analyse": Action(panes.analyse, _PROGRAM),
-    "draw": Action(panes.draw, {**_NAMED, "svg": _FLAG}),
+    "draw": Action(panes.draw, _NAMED),
     "compile": Action(weights_pane.compile, _NETWORK),
     "apply": Action(
         weights_pane.apply,
@@ -144,52 +140,8 @@ ACTIONS: dict[str, Action] = {
             "temperature": Setting("a number", default=1.0, least=1e-3, most=1e6),
         },
     ),
-    "export": Action(
-        network_actions.export,
-        {**_NETWORK, "kind": Setting("a text", choices=network_actions.FORMATS)},
-    ),
     "explain": Action(universal_pane.explain, _UNIVERSAL),
-    "certify": Action(universal_pane.certify, _UNIVERSAL),
-    "prove": Action(
-        panes.prove,
-        {
-            "name": Setting("a text", choices=tuple(FAMILIES)),
-            "shape": Setting("a list of integers", least=1, most=12, longest=6),
-            "recipe": Setting("a text", default=None, longest=20),
-            "certificate": _FLAG,
-        },
-    ),
-    "prove_universal": Action(universal_pane.prove, {**_UNIVERSAL, "certificate": _FLAG}),
-    "classify": Action(panes.classify, {"regex": Setting("a text", longest=200)}),
     "exercise": Action(exercises.check, _SOLVED),
     "describe": Action(custom_exercises.describe, {"exercise": EXERCISE}),
     "solution": Action(exercises.show_solution, _SOLVED),
-    "hand_in": Action(
-        completion_codes.hand_in,
-        {**_SOLVED, "by": Setting("a text", longest=completion_codes.LONGEST_NAME)},
-    ),
-    "verify": Action(
-        completion_codes.verify,
-        {"code": Setting("a text", longest=40_000), "exercise": replace(EXERCISE, default=None)},
-    ),
-    "table": Action(
-        input_tables.table,
-        {
-            "source": SOURCE,
-            "name": _NAMED["name"],
-            "inputs": Setting("a list of texts", longest=50),
-            "expected": Setting("a list of texts", longest=50),
-        },
-    ),
-    "compare": Action(input_tables.compare, {**_PROGRAM, "other": SOURCE}),
-    "save": Action(
-        share.save,
-        {
-            **_NETWORK,
-            "pane": Setting(
-                "a text", default="heads", choices=("heads", "weights", "values", "counts")
-            ),
-        },
-    ),
-    "save_universal": Action(share.save_universal, _UNIVERSAL),
 }

@@ -26,8 +26,8 @@ from locum.rasp.text.machine import Builtin, Function
 from locum.rasp.text.session import Session
 from locum.settings import Setting, read_settings
 
-#: Maximum number of short inputs on which a solution is checked, and of samples on a worksheet.
-MAX_WORDS, SAMPLES = 2_000, 4
+#: Maximum number of short inputs on which a solution is checked.
+MAX_WORDS = 2_000
 SETTINGS = {
     "title": Setting("a text", longest=100),
     "task": Setting("a text", longest=2_000),
@@ -92,21 +92,14 @@ def fingerprint(given: Mapping[str, Any]) -> str:
 
 
 def describe(exercise: Exercise) -> dict[str, Any]:
-    """Return the description of an exercise for the page, with sample outputs.
+    """Return the description of an exercise for the page.
 
     The correct answers to every input are computed. For a custom exercise, an input on which the
     reference program is undefined raises :class:`InputError`.
     """
-    words = list(exercise.words())
-    answers = [exercise.right(word) for word in words]
-    example = tokens(exercise.example)
-    others = [word for word in words[:: max(1, len(words) // SAMPLES)] if word != example]
-    samples = [
-        {"input": texts(word), "expected": texts(exercise.right(word))}
-        for word in [example, *others[1:SAMPLES]]
-    ]
-    solution = Program(exercise.solution, example).sop(None)[1]
-    about = {"inputs": len(answers), "samples": samples, "possible": size(solution)}
+    answers = [exercise.right(word) for word in exercise.words()]
+    solution = Program(exercise.solution, tokens(exercise.example)).sop(None)[1]
+    about = {"inputs": len(answers), "possible": size(solution)}
     return {"exercise": exercise.described() | about}
 
 

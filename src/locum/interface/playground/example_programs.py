@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from locum.paper import listings
+from locum.rasp.programs import everyday_file
 
-PROGRAMS = Path(__file__).with_name("programs")
+#: The folder of the cookbook.
+PROGRAMS = Path(__file__).with_name("programs") / "cookbook"
 _EXAMPLE = re.compile(r"^set example (.+)\n+", re.MULTILINE)
 _ASSIGNED = re.compile(r"^(\w+) = ", re.MULTILINE)
 #: ``Erratum E2: …`` in the comments of a listing that contains an error of the paper.
@@ -94,7 +96,7 @@ G (a -> F b)
     ),
 }
 
-#: Titles of everyday programs (``locum.rasp.everyday``), by file.
+#: Titles of everyday programs (``locum.rasp.programs``), by file.
 EVERYDAY = {
     "reverse": "reverse", "palindrome": "palindrome", "parity": "parity", "modsum": "sum modulo 5",
     "most_frequent": "most frequent token", "sort": "sort numbers", "sort_freq": "sort by frequency",
@@ -115,12 +117,12 @@ def examples() -> list[dict[str, Any]]:
     """Return the name, the group, the source and the input of each example."""
     rows = [("first steps", name, source, typed) for name, (typed, source) in FIRST_STEPS.items()]
     rows += [("C-RASP, B-RASP and LTL", name, text, typed) for name, (typed, text) in DIALECTS.items()]
-    for group, folder, titles in (
-        ("everyday programs", "everyday", EVERYDAY),
-        ("cookbook of the surveys", "cookbook", COOKBOOK),
+    for group, titles, file_of in (
+        ("everyday programs", EVERYDAY, everyday_file),
+        ("cookbook of the surveys", COOKBOOK, _cookbook_file),
     ):
-        for file, title in titles.items():
-            text = (PROGRAMS / folder / f"{file}.rasp").read_text(encoding="utf-8")
+        for name, title in titles.items():
+            text = file_of(name).read_text(encoding="utf-8")
             rows.append((group, title, *without_example(text)))
     for name in listings.names():
         source, typed = without_example(listings.text(name))
@@ -146,9 +148,13 @@ def program_text(name: str) -> str:
     >>> program_text("reverse").splitlines()[-1]
     'reverse;'
     """
-    folder = "everyday" if name in EVERYDAY else "cookbook"
-    text = (PROGRAMS / folder / f"{name}.rasp").read_text(encoding="utf-8").rstrip()
+    path = everyday_file(name) if name in EVERYDAY else _cookbook_file(name)
+    text = path.read_text(encoding="utf-8").rstrip()
     return f"{text}\n{_ASSIGNED.findall(text)[-1]};\n"
+
+
+def _cookbook_file(name: str) -> Path:
+    return PROGRAMS / f"{name}.rasp"
 
 
 def without_example(text: str) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from locum.networks.transformer.circuit_figure import Part, draw_parts
 
 #: Maximum number of boxes and lines of a figure.
 MAX_PARTS, MAX_LINES = 60, 300
-#: The width of a wide figure.
+#: The width of the figure.
 PAGE = 690.0
 #: Operations that a transformer computes with heads.
 _ATTENDING = ("aggregate", "selector_width", "length")
@@ -171,9 +171,9 @@ class Flow:
         return {"how": "absent", "text": "no head: the output does not depend on it", "part": ""}
 
     def figure(self, name: str, output: Sequence[str], tokens: Sequence[str]) -> dict[str, Any]:
-        """Return drawings of the flow for wide and narrow pages, and the statements of each part.
+        """Return a drawing of the flow, and the statements of each part.
 
-        If there is no circuit, or if it is too large, return the reason instead of drawings.
+        If there is no circuit, or if it is too large, return the reason instead of a drawing.
         ``name`` and ``output`` are the name and the values of the s-op, and ``tokens`` is the input.
         """
         became = self.became()
@@ -203,8 +203,7 @@ class Flow:
             "parts": {
                 part.id: sorted({n for of in part.marks.values() for n in of}) for part in titled
             },
-            "wide": draw_parts(titled, lines, headings, title, styled=False, page=PAGE),
-            "narrow": draw_parts(titled, lines, headings, title, narrow=True, styled=False),
+            "svg": draw_parts(titled, lines, headings, title, styled=False, page=PAGE),
         }
 
     def _order(self, part: str) -> tuple[int, str]:

@@ -1,22 +1,18 @@
-"""Compute the content of the panes Values, Counts and proofs, and Heads."""
+"""Compute the content of the panes Values, Counts and Heads."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.graph.architecture import architecture
-from locum.interface.display.automaton import MAX_DRAWN, automaton_svg
 from locum.interface.playground.flow_pane import ProgramHeads
 from locum.interface.playground.program_pane import Program, described
 from locum.interface.playground.requests import tokens as read_tokens
-from locum.languages import regular
-from locum.proofs.claims.named import FAMILIES
 from locum.rasp import echo
-from locum.rasp.drawing.flow import flow_svg, shown_heads
+from locum.rasp.drawing.flow import shown_heads
 from locum.rasp.handles import SOp
 
 #: Maximum number of drawn heads, where a family of heads counts as one head.
@@ -53,11 +49,8 @@ def analyse(source: str, typed: str) -> dict[str, Any]:
     return {"programs": rows}
 
 
-def draw(source: str, typed: str, name: str | None, svg: bool) -> dict[str, Any]:
-    """Return the heads of an s-op on the input: patterns, read and returned values, statements.
-
-    With ``svg``, the result also contains a drawing of the heads.
-    """
+def draw(source: str, typed: str, name: str | None) -> dict[str, Any]:
+    """Return the heads of an s-op on the input: patterns, read and returned values, statements."""
     program = right(source, typed)
     name, value = program.sop(name)
     tokens = list(program.tokens)
@@ -87,11 +80,8 @@ def draw(source: str, typed: str, name: str | None, svg: bool) -> dict[str, Any]
                 heads.append(entry | {"pattern": pattern, "values": values})
             place += 1
         layers.append(heads)
-    drawn = {"name": name, "input": texts(tokens), "layers": layers}
-    drawn["output"] = texts(run_program(value.node, tokens))
-    if svg:
-        drawn["svg"] = flow_svg(value.node, tokens, name, program.names)
-    return drawn
+    output = run_program(value.node, tokens)
+    return {"name": name, "input": texts(tokens), "layers": layers, "output": texts(output)}
 
 
 def right(source: str, typed: str) -> Program:
@@ -104,63 +94,3 @@ def right(source: str, typed: str) -> Program:
 def texts(values: Sequence[Any]) -> list[str]:
     """Format values as in the REPL."""
     return [echo.scalar(value) for value in values]
-
-
-#: Limits of a proof: seconds, terms of a polynomial, and sum of the sizes of the shape.
-SECONDS, TERMS, MAX_SHAPE = 3.0, 20_000, 12
-
-
-def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) -> dict[str, Any]:
-    """Prove or refute a claim for all inputs of a shape, within limits.
-
-    With ``certificate``, the result contains the text of a certificate file for ``locum prove check``.
-    """
-    from locum.proofs import Unproven  # needs python-flint, which the static site loads on demand
-    from locum.proofs import prove as prove_claim
-
-    require_small(shape)
-    verdict = prove_claim(name, *shape, recipe=recipe, seconds=SECONDS, terms=TERMS, megabytes=400)
-    reply = {"text": str(verdict), **verdict.to_dict()}
-    if certificate:
-        if isinstance(verdict, Unproven):
-            raise InputError(f"expected a proven claim for a certificate, got: {verdict}")
-        reply["certificate"] = json.dumps(verdict.certificate)
-    return reply
-
-
-def require_small(shape: list[int]) -> None:
-    """Raise an error for a shape that is too large for a proof in the playground."""
-    if sum(shape) > MAX_SHAPE:
-        raise InputError(
-            f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
-            "`locum prove claim` has no such limit"
-        )
-
-
-def classify(regex: str) -> dict[str, Any]:
-    """Classify a regular language, and return each verdict with its reason and its consequence."""
-    from locum.languages.classification import classify as classify_automaton  # needs python-flint
-
-    automaton = regular.language(regex.strip(), None, plus="union")
-    verdicts = classify_automaton(automaton)
-    lines = [
-        {"key": line.key, "holds": line.holds, "reason": line.reason, "consequence": line.consequence}
-        for line in verdicts.lines()
-    ]
-    program = verdicts.program("end") or verdicts.program("last")
-    drawn = automaton_svg(automaton, regex) if len(automaton) <= MAX_DRAWN else None
-    return {
-        "states": len(automaton),
-        "monoid": len(verdicts.monoid),
-        "lines": lines,
-        "program": None if program is None else program.text,
-        "svg": drawn,
-    }
-
-
-def claims() -> list[dict[str, Any]]:
-    """Return the names, parameters and recipes of the claims that can be proven."""
-    return [
-        {"name": f.name, "parameters": list(f.parameters), "recipes": list(f.recipes)}
-        for f in FAMILIES.values()
-    ]

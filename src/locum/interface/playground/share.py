@@ -1,4 +1,4 @@
-"""Make links that contain the state of the page, and save the page as one file.
+"""Make links that contain the state of the page, and list the files of the page.
 
 The fragment of a link is ``#v1=`` followed by the state as JSON, compressed with raw deflate and
 encoded in base64url. The state is not stored on a server, because browsers do not send fragments.
@@ -15,13 +15,10 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from locum.errors import InputError, LocumError
-from locum.interface.display.html import inside, policy
-from locum.interface.playground import panes, universal_pane, weights_pane
+from locum.errors import InputError
 from locum.interface.playground.requests import decimal
 
 PREFIX = "#v1="
@@ -112,60 +109,13 @@ def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-#: Maximum length of a displayed message.
-MAX_ERROR = 2_000
 PAGE = Path(__file__).with_name("page")
 #: Only scripts and styles of the page itself are allowed: no other addresses, and no inline scripts.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-_SCRIPT = re.compile(r'<script src="([a-z.]+)" defer></script>')
-_STYLE = re.compile(r'<link rel="stylesheet" href="([a-z.]+)">')
-#: The element of the page that contains the answers of a saved page.
-_ANSWERS = '<script id="answers" type="application/json">null</script>'
-_POLICY = '<meta name="policy">'
-#: Choices and defaults of the forms on a saved page.
-CHOICES = {
-    "attentions": weights_pane.SETTINGS["attention"].choices,
-    "feedForwards": weights_pane.SETTINGS["feed_forward"].choices,
-    "recipes": list(universal_pane.RECIPES),
-    "presets": {},
-    "defaults": {"network": weights_pane.DEFAULTS, "universal": universal_pane.DEFAULTS},
-}
-#: The icon, which a saved page omits because its policy does not allow icons.
-_ICON = '<link rel="icon" href="data:,">'
-
-
-def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
-    """Return the page of a program as one HTML file, with the answers for its panes included.
-
-    For an invalid program, the saved page shows the same error messages as the page.
-    """
-    name = options.pop("name")
-    state = {"source": source, "input": typed, "pane": pane, "name": name, "options": dict(options)}
-    answers = {
-        "run": _answer(lambda: panes.run(source, typed)),
-        "analyse": _answer(lambda: panes.analyse(source, typed)),
-        "draw": _answer(lambda: panes.draw(source, typed, name, svg=True)),
-        "compile": _answer(lambda: weights_pane.compile(source, typed, name, **options)),
-    }
-    return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
-
-
-def save_universal(**settings: Any) -> dict[str, Any]:
-    """Return the page of U as one HTML file, with the steps of U on T and X included."""
-    answers = {"explain": _answer(lambda: universal_pane.explain(**settings))}
-    state = {"mode": "universal", "u": settings}
-    return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
-
-
-def _answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the result of ``work`` as an answer, or an answer with the error message."""
-    try:
-        return {"ok": True, **work()}
-    except LocumError as error:
-        return {"ok": False, "error": str(error)[:MAX_ERROR]}
+_FILE = re.compile(r'<(?:script src|link rel="stylesheet" href)="([a-z.]+)"')
 
 
 def page_files() -> list[str]:
@@ -174,25 +124,5 @@ def page_files() -> list[str]:
     >>> page_files()[:3]
     ['index.html', 'style.css', 'teaching.css']
     """
-    page = _text("index.html")
-    return ["index.html", *_STYLE.findall(page), *_SCRIPT.findall(page)]
-
-
-def one_file(data: dict[str, Any]) -> str:
-    """Return the page as one HTML file that contains scripts, styles and ``data``.
-
-    The Content-Security-Policy of the file allows only the included scripts and styles.
-    """
-    page = _text("index.html")
-    scripts = _SCRIPT.findall(page)
-    page = _SCRIPT.sub("", page).replace(_ICON, "")
-    page = _STYLE.sub(lambda link: f"<style>{_text(link[1])}</style>", page)
-    inline = "".join(f"<script>{_text(script)}</script>" for script in scripts)
-    page = page.replace("</body>", f"{inline}</body>")
-    rules = policy(page)
-    page = page.replace(_POLICY, f'<meta http-equiv="Content-Security-Policy" content="{rules}">')
-    return page.replace(_ANSWERS, _ANSWERS.replace("null", inside(data)))
-
-
-def _text(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    return ["index.html", *_FILE.findall(page)]

@@ -10,14 +10,12 @@ import hashlib
 import importlib.util
 import io
 import json
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
 from locum.files import read_bytes, read_json, write_folder
-from locum.interface.display.html import inside
 from locum.interface.playground.answer import answer
 from locum.interface.playground.share import PAGE, POLICY, page_files
 
@@ -38,15 +36,14 @@ PACKAGES, COMPILED = ("locum", "lark", "array_api_compat"), "numpy"
 UNUSED = ("torch", "interface/cli", "experiments")
 #: Maximum size in bytes of a file of a distribution.
 _LARGEST = 200_000_000
-_WHEEL = re.compile(r"python_flint-[0-9.]+-cp(3\d+)-cp\1-\w+_wasm32\.whl")
 _BASE = '<script src="base.js" defer></script>'
 
 
-def export(folder: Path, pyodide: Path | None = None, flint: Path | None = None) -> dict[str, Any]:
+def export(folder: Path, pyodide: Path | None = None) -> dict[str, Any]:
     """Write the static site to ``folder``, and return a summary of the files.
 
     ``folder`` must be new, empty, or the folder of an earlier export. ``pyodide`` is the folder of a
-    Pyodide distribution, and ``flint`` a wheel of python-flint, to include in the site.
+    Pyodide distribution to include in the site.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "locum.zip").is_file():
         raise InputError(f"{folder}: expected a new folder, or one of an earlier export")
@@ -55,21 +52,9 @@ def export(folder: Path, pyodide: Path | None = None, flint: Path | None = None)
     files["first.json"] = json.dumps(first_answers()).encode()
     files["locum.zip"] = archive()
     settings = {"engine": OFFICIAL, "integrity": {n: f"sha384-{h}" for n, h in INTEGRITY.items()}}
-    python = VERSION.partition(".")[0]
     if pyodide is not None:
         files |= distribution(pyodide)
         settings = {"engine": ".", "integrity": {}}
-        python = "".join(_lock(pyodide)["info"]["python"].split(".")[:2])
-    if flint is not None:
-        found = _WHEEL.fullmatch(flint.name)
-        if found is None or found[1] != python:
-            raise InputError(
-                f"--flint {flint}: expected a wheel of python-flint for Pyodide with Python "
-                f"{python[0]}.{python[1:]}; try the file of the package index whose name ends in "
-                f"cp{python}-pyemscripten_2026_0_wasm32.whl"
-            )
-        files[flint.name] = read_bytes(flint, _LARGEST)
-        settings["wheel"] = flint.name
     files["index.html"] = page(settings, files["index.html"].decode()).encode()
     write_folder(folder, files)
     return {
@@ -77,7 +62,6 @@ def export(folder: Path, pyodide: Path | None = None, flint: Path | None = None)
         "files": len(files),
         "bytes": sum(map(len, files.values())),
         "pyodide": OFFICIAL if pyodide is None else "included",
-        "flint": flint is not None,
     }
 
 
@@ -101,7 +85,7 @@ def page(settings: dict[str, Any], text: str) -> str:
         rules["connect-src"] += f" {HOST}"
     policy = "; ".join(rules.values())
     tag = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    data = f'<script id="site" type="application/json">{inside(settings)}</script>'
+    data = f'<script id="site" type="application/json">{json.dumps(settings)}</script>'
     local = _BASE.replace("base.js", "local.js")
     text = text.replace('<meta name="policy">', tag).replace(_BASE, f"{_BASE}\n{local}")
     return text.replace("</body>", f"{data}\n</body>")

@@ -16,7 +16,7 @@ from locum.execution import run as run_program
 from locum.graph import Node, Sort, sort_of
 from locum.graph.labels import Labels
 from locum.interface.display.network.in_words import combination
-from locum.interface.display.network.page import network_data
+from locum.interface.display.network.network_data import network_data
 from locum.interface.playground.flow_pane import Flow
 from locum.interface.playground.panes import right, texts
 from locum.interface.playground.program_pane import Program
@@ -72,7 +72,7 @@ DEFAULTS = {name: setting.default for name, setting in SETTINGS.items()}
 def compile(source: str, typed: str, name: str | None, **options: Any) -> dict[str, Any]:  # noqa: A001
     """Compile an s-op to weights, and return the data of the pane Weights."""
     program, name, model, trace = compiled(source, typed, name, options)
-    data = network_data(model, [program.tokens], scores=True)
+    data = network_data(model, [program.tokens])
     stream, node = model.residual(program.tokens).values, program.sop(name)[1].node
     for slot, stays in enumerate(data["slots"]):
         for stay in stays:

@@ -1,9 +1,8 @@
 """Build and run the looped transformers of Giannou et al. (2023), with which the paper compares U.
 
 A *block* of a few layers is applied repeatedly to its own output. As in the work of Giannou et al., the
-loop itself is not part of the block. The code of their SUBLEQ machine is public. For the other
-constructions, the authors publish only sizes. Transposition, AᵀB, Newton's iteration and FLEQ are
-therefore **reconstructions**.
+loop itself is not part of the block. The code of their SUBLEQ machine is public. For transposition and
+AᵀB, the authors publish only sizes. These two networks are therefore **reconstructions**.
 
 >>> import numpy as np
 >>> from locum.networks.looped import Transposition
@@ -13,17 +12,7 @@ True
 """
 
 from locum.networks.looped.block import LoopedBlock
-from locum.networks.looped.fleq import FleqMachine, Instruction
-from locum.networks.looped.matrix_operations import Product, Transposition, inversion_program, invert
-from locum.networks.looped.subleq import SubleqMachine
+from locum.networks.looped.matrix_operations import Product, Transposition
+from locum.networks.looped.subleq import FACTORIAL, SubleqMachine
 
-__all__ = [
-    "FleqMachine",
-    "Instruction",
-    "LoopedBlock",
-    "Product",
-    "SubleqMachine",
-    "Transposition",
-    "inversion_program",
-    "invert",
-]
+__all__ = ["FACTORIAL", "LoopedBlock", "Product", "SubleqMachine", "Transposition"]

@@ -60,12 +60,10 @@ class Slots:
             for i in range(len(group))
         )
 
-    def unit(self, name: str, place: int = 0, scale: float = 1.0) -> Floats:
-        """Return the unit vector of the slot with index ``place`` in the group ``name``, times
-        ``scale``.
-        """
+    def unit(self, name: str, place: int = 0) -> Floats:
+        """Return the unit vector of the slot with index ``place`` in the group ``name``."""
         direction = np.zeros(self.size)
-        direction[self[name][place]] = scale
+        direction[self[name][place]] = 1.0
         return direction
 
     def map(self, source: Sequence[int], target: Sequence[int], scale: float = 1.0) -> Floats:
@@ -231,12 +229,13 @@ def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) 
     return LayerWeights(attention, None if units is None else units.weights())
 
 
-def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) -> Floats:
-    """Return ``matrix`` as floats; raise ``InputError`` unless it is a matrix of finite real numbers.
+def real_matrix(matrix: Any, name: str, shape: tuple[int, int]) -> Floats:
+    """Return ``matrix`` as floats; raise ``InputError`` unless it is a matrix of finite real numbers of
+    this shape.
 
-    ``name`` is the name of the matrix in the message. ``shape`` is the required shape, or None.
+    ``name`` is the name of the matrix in the message.
 
-    >>> real_matrix([[1, 2]], "A").tolist()
+    >>> real_matrix([[1, 2]], "A", (1, 2)).tolist()
     [[1.0, 2.0]]
     """
     try:
@@ -249,7 +248,7 @@ def real_matrix(matrix: Any, name: str, shape: tuple[int, int] | None = None) ->
         )
     if not np.isfinite(array).all():
         raise InputError(f"expected finite entries in {name}, got NaN or an infinity")
-    if shape not in (None, array.shape):
+    if array.shape != shape:
         expected, actual = (" × ".join(map(str, sizes)) for sizes in (shape, array.shape))
         raise InputError(f"expected {name} of {expected}, got {actual}")
     return array.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Multiply, transpose and invert matrices by looped transformers (reconstructions).
+"""Multiply and transpose matrices by looped transformers (reconstructions).
 
 :class:`Product` computes AᵀB in two layers, through a softmax in its nearly linear range. The positions
 are the columns of A, the columns of B, and one empty position that receives nearly all attention. Let C
@@ -17,10 +17,8 @@ of A.
 3. Hidden units write the entry into row i of a column.
 4. The mean of these columns over the positions with the same j, times r, is column j of Aᵀ.
 
-:func:`invert` runs Newton's iteration X ← X(2I − AX) as a program of the FLEQ machine.
-
 >>> A = np.array([[2.0, 1.0], [0.0, 1.0]])
->>> bool(np.allclose(invert(A) @ A, np.eye(2), rtol=0, atol=1e-8))
+>>> bool(np.allclose(Product(2, 2, 2)(A, A), A.T @ A, rtol=0, atol=1e-5))
 True
 """
 
@@ -43,7 +41,6 @@ from locum.networks.looped.block import (
     real_matrix,
     sharpness,
 )
-from locum.networks.looped.fleq import FleqMachine, Instruction
 from locum.settings import require_integer, require_number
 
 
@@ -204,66 +201,3 @@ class Transposition(LoopedBlock):
     def __call__(self, A: Any) -> Floats:
         """Return Aᵀ, read from the first r positions."""
         return self.run(self.state(A))[: self.order, list(self.slots["result"])].T
-
-
-#: Names of the registers of the inversion program.
-NAMES = ("A", "Aᵀ", "X", "AX", "2I − AX", "Xᵀ", "εI", "2I", "count", "−1", "zero")
-_A, _AT, _X, _AX, _REST, _XT, _SMALL, _TWICE, _COUNT, _MINUS, _ZERO = range(len(NAMES))
-
-
-def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instruction]]:
-    """Return registers and instructions that approximate the inverse of A in register X.
-
-    The constant ε = 1/(‖A‖₁·‖A‖∞) is computed before the run. With this ε, the iteration converges for
-    every non-singular A in exact arithmetic. The program takes 2 + 5·iterations passes and then halts.
-    """
-    A = real_matrix(A, "A")
-    if not A.size or A.shape[0] != A.shape[1]:
-        raise InputError(f"expected a square matrix, got {' × '.join(map(str, A.shape))}")
-    require_integer(iterations, "iterations")
-    norms = np.abs(A).sum(axis=0).max() * np.abs(A).sum(axis=1).max()
-    if norms == 0:
-        raise InputError("expected a non-singular matrix, got a zero matrix")
-    eye = np.eye(len(A))
-    registers = [np.zeros_like(A) for _ in NAMES]
-    registers[_A] = A
-    registers[_SMALL], registers[_TWICE] = eye / norms, 2 * eye
-    registers[_COUNT], registers[_MINUS] = (1 - iterations) * eye, -eye
-    # In an instruction without a branch, the target is the next instruction.
-    return registers, [
-        Instruction(_A, _ZERO, _AT, "T", _ZERO, 1),
-        Instruction(_SMALL, _AT, _X, "MUL", _ZERO, 2),
-        Instruction(_AT, _X, _AX, "MUL", _ZERO, 3),
-        Instruction(_AX, _TWICE, _REST, "SUB", _ZERO, 4),
-        Instruction(_X, _ZERO, _XT, "T", _ZERO, 5),
-        Instruction(_XT, _REST, _X, "MUL", _ZERO, 6),
-        Instruction(_MINUS, _COUNT, _COUNT, "SUB", _COUNT, 2),
-        Instruction(_ZERO, _ZERO, _ZERO, "SUB", _ZERO, 7),
-    ]
-
-
-def invert(A: Any, iterations: int = 30) -> Floats:
-    """Return an approximate inverse of A, computed by the FLEQ machine in ``iterations`` Newton
-    iterations.
-
-    Before the run, A is scaled such that its largest absolute entry is 8, and the inverse is rescaled
-    after the run. The scaling is necessary because the error of a product grows with both factors.
-    ``InputError`` is raised if the iteration does not converge, for example because A is singular.
-    """
-    A = real_matrix(A, "A")
-    scale = float(np.abs(A).max()) / 8 if A.size else 0.0
-    A = A / scale if scale else A
-    registers, program = inversion_program(A, iterations)
-    machine = FleqMachine(len(registers[_A]), len(registers), len(program))
-    inverse = machine.execute(registers, program, passes=2 + 5 * iterations)[0][_X]
-    rest = float(np.abs(A @ inverse - np.eye(len(A))).max())
-    if not rest < 1e-5:
-        raise InputError(
-            f"expected AX = I after {iterations} iterations, got a difference of {rest:.1g}: A is "
-            "singular or nearly so; try more iterations"
-        )
-    with np.errstate(over="ignore"):
-        inverse = inverse / scale
-    if not np.isfinite(inverse).all():
-        raise InputError("expected an inverse within the range of floats, got an infinity")
-    return inverse

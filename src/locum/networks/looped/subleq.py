@@ -13,6 +13,8 @@ plan with fewer layers: read the command, read memory, subtract, write, branch, 
 >>> commands = [(0, 2, 1), (4, 1, 4), (2, 0, 3), (3, 3, 1), (3, 3, 4)]  # word 0 becomes 7 · 9
 >>> machine.run([7, 9, 0, 0, 1], commands, steps=40)[-1]
 State(memory=(63, 0, -7, 0, 1), counter=4)
+
+:data:`FACTORIAL` is a longer program.
 """
 
 from __future__ import annotations
@@ -52,6 +54,29 @@ class State(NamedTuple):
 
     memory: tuple[int, ...]
     counter: int
+
+
+class Program(NamedTuple):
+    """The initial memory words and the commands of a SUBLEQ program."""
+
+    memory: tuple[int, ...]
+    commands: tuple[Command, ...]
+
+
+#: A program for words of 16 bits that computes 7! in word 2, in 251 steps.
+FACTORIAL = Program(
+    memory=(1, 7, 1, 0, 0, 0),  # one, n, factorial, product, count, zero
+    commands=(
+        (3, 3, 1),  # Command 0: product = 0.
+        (4, 4, 2), (1, 5, 3), (5, 4, 4), (5, 5, 5),  # Command 1: count = n.
+        (5, 4, 11),  # Command 5: if count ≤ 0, go to 11.
+        (2, 5, 7), (5, 3, 8), (5, 5, 9),  # Command 6: product += factorial.
+        (0, 4, 10), (5, 5, 5),  # Command 9: count -= 1, and go to 5.
+        (2, 2, 12), (3, 5, 13), (5, 2, 14), (5, 5, 15),  # Command 11: factorial = product.
+        (0, 1, 17), (5, 5, 0),  # Command 15: n -= 1, and go to 0 if n > 0.
+        (5, 5, 17),  # Command 17: stay here.
+    ),
+)  # fmt: skip
 
 
 class SubleqMachine:

@@ -21,7 +21,6 @@ import numpy as np
 from locum.errors import InputError
 from locum.graph import Node, loads
 from locum.graph.node import node_of
-from locum.networks.transformer.balancing import balance, slot_exponents
 from locum.networks.transformer.circuit import CircuitNode, Found, parts_of
 from locum.networks.transformer.config import Config, render
 from locum.networks.transformer.encoding import Encoding, Rows
@@ -101,8 +100,7 @@ class CompiledTransformer(Interventions):
     def error_bound(self) -> float:
         """Certified bound on ``|network − program|``, including rounding; infinite if unknown."""
         bound = self.config.report.get("error_bound")
-        # A report may come from a file, so it is not trusted.
-        return float(bound) if isinstance(bound, (int, float)) else math.inf
+        return math.inf if bound is None else float(bound)
 
     def report(self) -> str:
         """Return the compiler's report as text: sizes, implementations of s-ops, and error bounds."""
@@ -169,9 +167,6 @@ class CompiledTransformer(Interventions):
     def _tensors(self) -> dict[str, Array]:
         return dict(self.weights.named())
 
-    def _norm(self, hook: str, stream: Any) -> Any:
-        return self.weights.normalised(hook, stream)
-
     def _functions(self, layer: int) -> Functions | None:
         feed = self.weights.layers[layer].feed_forward
         return None if feed is None else feed.functions
@@ -215,9 +210,7 @@ class CompiledTransformer(Interventions):
             self.slots,
             tuple(moments),
             (*(["sink"] if self.config.sink else []), *(str(token) for token in batch[0])),
-            np.ldexp(
-                np.concatenate(list(moments.values())), -slot_exponents(self.config, len(self.slots))
-            ),
+            np.concatenate(list(moments.values())),
         )
 
     def _run(
@@ -247,7 +240,7 @@ class CompiledTransformer(Interventions):
         return unembed(self.weights, after[:, self.config.sink :])
 
     def encode(self, inputs: Any) -> Any:
-        """Return inputs in the format of PyTorch and ONNX models: ids or numbers, [batch, position]."""
+        """Return inputs in the format of PyTorch models: ids or numbers, [batch, position]."""
         encoded = self._encoding.encode(self._encoding.read(inputs)[0])
         return encoded.astype(self.config.dtype) if self.config.vocabulary is None else encoded
 
@@ -304,18 +297,6 @@ class CompiledTransformer(Interventions):
 
     # Conversion ---------------------------------------------------------------------------------
 
-    def balanced(self) -> CompiledTransformer:
-        """Return an equivalent network with weights of similar magnitudes, for training and low
-        precision.
-
-        Slots, queries and keys, values and outputs, and ReLU and gated units are rescaled by powers of
-        two. :attr:`error_bound` does not change, and outputs are bitwise equal unless a number leaves
-        the range of floats (``balancing.py``). For real-valued tokens, very large numbers are rejected.
-        Labels, heads and the circuit do not change. :meth:`residual` shows the values of slots without
-        this scaling, but activations at hooks are scaled.
-        """
-        return CompiledTransformer(*balance(self.config, self.weights))
-
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` to a folder, completely or not at all."""
         saving.write(self.config, self.weights, folder)
@@ -328,28 +309,6 @@ class CompiledTransformer(Interventions):
             from locum.networks.transformer.exports.torch_module import TorchTransformer
         return TorchTransformer(self.config, self.weights)
 
-    def to_encoder(self) -> Any:
-        """Return a module that contains a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation
-        mode.
-
-        The layer norms of the encoder are replaced by identities. The network must have softmax
-        attention and no layer norms. All feed-forwards must be ReLU, or all must be GELU.
-        """
-        with _needs("torch", "torch"):
-            from locum.networks.transformer.exports.torch_module import StockEncoder
-        return StockEncoder(self.config, self.weights)
-
-    def to_decoder(self) -> Any:
-        """Return a module that contains a stock ``nn.TransformerDecoder`` (``.decoder``), in evaluation
-        mode.
-
-        The network must be compiled with ``causal=True`` and meet the requirements of
-        :meth:`to_encoder`. All weights of the cross-attention are 0.
-        """
-        with _needs("torch", "torch"):
-            from locum.networks.transformer.exports.torch_module import StockDecoder
-        return StockDecoder(self.config, self.weights)
-
     def transformer_lens_config(self) -> dict[str, Any]:
         """Return the fields of a ``HookedTransformerConfig`` for this model, with ``dtype`` as a
         string.
@@ -361,8 +320,8 @@ class CompiledTransformer(Interventions):
     def state_dict_for_transformer_lens(self) -> dict[str, Any]:
         """Return the weights of :meth:`to_transformer_lens` with the names of a ``HookedTransformer``.
 
-        Without layer norms, the residual stream has one extra slot, which is always 1. TransformerLens
-        divides scores by √d_head, so ``W_Q`` and ``b_Q`` are multiplied by √d_head.
+        The residual stream has one extra slot, which is always 1. TransformerLens divides scores by
+        √d_head, so ``W_Q`` and ``b_Q`` are multiplied by √d_head.
         """
         with _needs("torch", "torch"):
             import torch
@@ -379,7 +338,7 @@ class CompiledTransformer(Interventions):
             import torch
         rows = self._encoding.read(inputs)[0]
         encoded, stream = self._encoding.encode(rows), self.embed(rows)
-        return torch.tensor(lens.inputs(self.config, self.weights, encoded, stream))
+        return torch.tensor(lens.inputs(self.config, encoded, stream))
 
     def to_transformer_lens(self) -> Any:
         """Return the model as a ``HookedTransformer`` or, since TransformerLens 4.0, a
@@ -390,21 +349,13 @@ class CompiledTransformer(Interventions):
                 importlib.import_module(package)
         return lens.to_lens(self.config, self.weights)
 
-    def to_onnx(self, path: str | Path) -> None:
-        """Write an ONNX graph that maps ``inputs``, as returned by :meth:`encode`, to ``logits``."""
-        from locum.networks.transformer.exports.onnx_graph import write_onnx
 
-        with _needs("onnx", "onnx"):
-            importlib.import_module("onnx")
-        write_onnx(self.config, self.weights, path)
-
-
-def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTransformer:
+def load(folder: str | Path) -> CompiledTransformer:
     """Return the model in a folder written by :meth:`CompiledTransformer.save`, with bitwise equal
     weights.
 
-    ``InputError`` is raised for an invalid folder, and for weights of more than ``limit`` bytes. The
-    size is checked before the weights are read.
+    ``InputError`` is raised for a damaged folder, and for files that :meth:`CompiledTransformer.save`
+    did not write. No content of the folder is executed.
 
     >>> import locum, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -412,7 +363,7 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
     ...     load(f"{folder}/model")("abba")
     [1, 2, 3, 4]
     """
-    return CompiledTransformer(*saving.read(folder, limit))
+    return CompiledTransformer(*saving.read(folder))
 
 
 def save(model: CompiledTransformer, folder: str | Path) -> None:

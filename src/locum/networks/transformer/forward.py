@@ -26,7 +26,6 @@ from locum.networks.transformer.weights import (
     AttentionWeights,
     FeedForwardWeights,
     Weights,
-    normalise,
 )
 
 Tap = Callable[[str, Array], "Array | None"]
@@ -66,14 +65,12 @@ def forward(
             prefix = f"blocks.{number}"
             stream = show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
-                read = normalise(layer.norm1, stream)
                 stream = stream + attend(
-                    layer.attention, read, prefix, show, causal=causal, patterns=patterns
+                    layer.attention, stream, prefix, show, causal=causal, patterns=patterns
                 )
             stream = show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
-                read = normalise(layer.norm2, stream)
-                stream = stream + feed(layer.feed_forward, read, prefix, show, sink=sink)
+                stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
             stream = show(f"{prefix}.hook_resid_post", stream)
     return stream
 
@@ -81,7 +78,7 @@ def forward(
 def unembed(weights: Weights, stream: Array) -> Array:
     """Return the logits for the residual stream after the last layer."""
     with np.errstate(all="ignore"):
-        return affine(normalise(weights.norm, stream), weights.W_U, weights.b_U)
+        return affine(stream, weights.W_U, weights.b_U)
 
 
 def shown_to(tap: Tap | None) -> Show:

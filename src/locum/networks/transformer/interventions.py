@@ -20,13 +20,11 @@ from numbers import Real
 from typing import Any
 
 from locum.errors import InputError
-from locum.networks.transformer.balancing import slot_exponents
 from locum.networks.transformer.circuit import Circuit, CircuitEdge, CircuitNode, require_head
 from locum.networks.transformer.config import Config
 from locum.networks.transformer.forward import Tap
 from locum.networks.transformer.functions import Functions
 from locum.networks.transformer.path_patching import (
-    UNEMBED,
     Path,
     PathTap,
     Place,
@@ -45,9 +43,7 @@ Component = str | CircuitNode | CircuitEdge
 #: Function that computes the replacement of an activation, or of the signal of a path.
 _Change = Callable[["Place | Path", Any], Any]
 
-#: Suffixes of hooks whose last axis is the slots of the residual stream, and of hooks with the axes
-#: [batch, head, query, key].
-_STREAM = ("embed", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out", UNEMBED)
+#: Suffixes of hooks with the axes [batch, head, query, key].
 _PATTERNS = ("hook_pattern", "hook_attn_scores")
 
 
@@ -186,12 +182,6 @@ class Interventions:
         """Return the weights by name."""
         raise NotImplementedError
 
-    def _norm(self, hook: str, stream: Any) -> Any:
-        """Return the input of the component at ``hook``; without layer norms, the residual stream
-        itself.
-        """
-        return stream
-
     def _functions(self, layer: int) -> Functions | None:
         """Return the instructions of the symbolic feed-forward of ``layer``, or None."""
         raise NotImplementedError
@@ -271,9 +261,6 @@ class Interventions:
         inputs ``over`` at each position. ``"resample"`` is the value on an input of ``over`` that is
         drawn with ``seed``. By default, ``over`` is ``inputs``, and ``"resample"`` draws from the other
         inputs.
-
-        In a balanced network, a number for slots is multiplied by the scale of each slot. The only
-        number to which heads and hidden units of a balanced network can be set is 0.
         """
         return self._change(
             inputs, component, head, places, positions, self._ablation(value, inputs, over, seed)
@@ -339,7 +326,13 @@ class Interventions:
                     "try value='mean'"
                 )
             number = float(value)
-            return lambda part, now: _filled(self.config, part, number, now)
+
+            def filled(part: Place | Path, now: Any) -> Any:
+                changed = copied(now)
+                changed[...] = number
+                return changed
+
+            return filled
         if value not in ("mean", "resample"):
             raise _value_error(value)
         _, cache = self.run_with_cache(inputs if over is None else over)
@@ -436,7 +429,7 @@ class Interventions:
                 changed = _alike(change(path, now), now, path.target.hook)
                 return _only_at(rows, now, changed)
 
-            tap = PathTap(paths, self._tensors(), carry, norm=self._norm)
+            tap = PathTap(paths, self._tensors(), carry)
             # This hook runs after the other hooks, so that a path carries their results.
             hooks.append((lambda name: True, lambda value, hook: tap(hook.name, value)))
         try:
@@ -506,28 +499,3 @@ def _value_error(value: object) -> InputError:
         f"ablate: expected a finite number, 'mean' or 'resample' as the value, got {value!r}; "
         "try value=0"
     )
-
-
-def _filled(config: Config, part: Place | Path, value: float, now: Any) -> Any:
-    """Return an array of the shape of ``now`` that is filled with ``value``.
-
-    In a balanced network, a value for slots is multiplied by the scale of each slot, which is a power
-    of two.
-    """
-    filled = copied(now)
-    filled[...] = value
-    if value == 0 or "balanced" not in config.report:
-        return filled
-    if isinstance(part, Place):
-        if part.hook.endswith(_PATTERNS):
-            return filled
-        if not part.hook.endswith(_STREAM):
-            raise InputError(
-                f"ablate on a balanced network: expected the value 0 at {part.hook}, which has numbers "
-                f"times powers of two, got {value}; try the network before balanced()"
-            )
-    exponents = slot_exponents(config, len(config.slots)).tolist()
-    chosen = exponents if isinstance(part, Place) else exponents[part.columns]
-    for place, exponent in enumerate(chosen):
-        filled[..., place] = math.ldexp(value, exponent)
-    return filled

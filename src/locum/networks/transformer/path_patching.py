@@ -3,7 +3,7 @@
 A path connects a component that writes into the residual stream with a component that reads it. Each
 reader at the end of a path reads a separate copy of the residual stream, to which the changes of its
 paths are added. No other component reads these changes. Paths over all slots work in any basis of the
-residual stream, and with layer norms. Arrays are NumPy arrays or torch tensors.
+residual stream. Arrays are NumPy arrays or torch tensors.
 
 >>> Path.read("blocks.0.attn.head.1", "blocks.0.mlp").target
 Place(hook='blocks.0.mlp.hook_pre', head=None, last=None)
@@ -204,7 +204,7 @@ class PathTap:
 
     ``carry(path, now)`` returns the signal of a path that replaces ``now``. ``cache`` and ``stream``
     are the activations before the first layer that runs; a run that starts with the embeddings does not
-    need them. ``norm(hook, stream)`` returns the input of a reader.
+    need them.
     """
 
     def __init__(
@@ -213,11 +213,10 @@ class PathTap:
         tensors: Mapping[str, Any],
         carry: Callable[[Path, Any], Any],
         *,
-        norm: Callable[[str, Any], Any] | None = None,
         cache: Mapping[str, Any] | None = None,
         stream: Any = None,
     ) -> None:
-        self.tensors, self.carry, self.norm = tensors, carry, norm
+        self.tensors, self.carry = tensors, carry
         self.cache = dict(cache or {})
         self.stream = stream
         self.readers: dict[str, dict[Place, list[Path]]] = {}
@@ -263,7 +262,6 @@ class PathTap:
         weights, bias = self.tensors[f"{block}.W_{name}"], self.tensors.get(f"{block}.b_{name}")
         if place.head is not None:
             weights, bias = weights[place.head], None if bias is None else bias[place.head]
-        stream = stream if self.norm is None else self.norm(place.hook, stream)
         read = stream @ weights[:, columns]
         return read if bias is None else read + bias[columns]  # gates have no bias
 

@@ -2,9 +2,8 @@
 
 Each layer adds the output of its attention, then the output of its feed-forward, to a residual stream
 of ``d_model`` slots. Each head uses either average-hard attention (the mean over the keys with the
-largest score) or softmax attention. Scores are q·k, not divided by √d_head. The compiler creates
-networks without layer norms. A network with layer norms is pre-norm: attention, feed-forward and
-unembedding read the normalised stream.
+largest score) or softmax attention. Scores are q·k, not divided by √d_head. There are no
+layer norms.
 
 - ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens, ``W_E`` has one row,
   which is multiplied by the token.
@@ -16,21 +15,18 @@ unembedding read the normalised stream.
 - ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]: the
   feed-forward. A gated feed-forward also has ``W_gate`` [d_model, d_mlp].
 - ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: the unembedding.
-- ``w``, ``b`` [d_model]: a layer norm. The names of layer norms are, for example, ``blocks.0.ln1``,
-  ``blocks.0.ln2`` and ``ln_final``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.errors import CompileError
 from locum.networks.transformer.config import ATTENTIONS
 from locum.networks.transformer.functions import Functions
 
@@ -80,28 +76,8 @@ class FeedForwardWeights:
     functions: Functions | None = None
 
 
-@dataclass(frozen=True)
-class NormWeights:
-    """The weights of a layer norm, which computes (x − mean) / √(variance + epsilon) · w + b."""
-
-    w: Array
-    b: Array
-    epsilon: float
-
-    def __call__(self, stream: Any) -> Any:
-        """Return the normalised residual stream, [batch, position, slot]."""
-        centred = stream - stream.mean(axis=-1, keepdims=True)
-        variance = (centred**2).mean(axis=-1, keepdims=True)
-        return centred / np.sqrt(variance + self.epsilon) * self.w + self.b
-
-
-def normalise(norm: NormWeights | None, stream: Any) -> Any:
-    """Return the normalised stream, or the stream itself if ``norm`` is None."""
-    return stream if norm is None else norm(stream)
-
-
-def _tensors(half: AttentionWeights | FeedForwardWeights | NormWeights | None) -> dict[str, Array]:
-    """Return the tensors of a sublayer or a layer norm by name; empty if it is absent."""
+def _tensors(half: AttentionWeights | FeedForwardWeights | None) -> dict[str, Array]:
+    """Return the tensors of a sublayer by name; empty if it is absent."""
     named = {} if half is None else vars(half)
     return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
@@ -112,9 +88,6 @@ class LayerWeights:
 
     attention: AttentionWeights | None
     feed_forward: FeedForwardWeights | None
-    #: Layer norms before attention and before the feed-forward.
-    norm1: NormWeights | None = None
-    norm2: NormWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -126,58 +99,20 @@ class Weights:
     layers: tuple[LayerWeights, ...]
     W_U: Array
     b_U: Array
-    #: Layer norm before the unembedding. A network has either all layer norms or none.
-    norm: NormWeights | None = None
 
     @property
     def feed_forwards(self) -> set[str]:
         """Set of the kinds of feed-forward that occur in the layers."""
         return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
 
-    def require_soft(self, host: str) -> None:
-        """Raise ``CompileError`` if there is a hard head; ``host`` is the name of the export format in
-        the message.
-        """
-        for number, layer in enumerate(self.layers):
-            if layer.attention is not None and HARD in layer.attention.kinds:
-                raise CompileError(
-                    f"{host}: expected softmax attention, got a hard attention head; try "
-                    "attention='softmax' in locum.compile",
-                    f"layer {number}",
-                )
-
-    def normalised(self, hook: str, stream: Any) -> Any:
-        """Return the input of the sublayer to which ``hook`` belongs, for example
-        ``blocks.0.attn.hook_q``.
-        """
-        layer = self.layers[int(hook.split(".")[1])]
-        return normalise(layer.norm1 if ".attn." in hook else layer.norm2, stream)
-
-    def require_no_norms(self, what: str) -> None:
-        """Raise ``CompileError`` if there are layer norms; ``what`` is the name of the operation in the
-        message.
-        """
-        if self.norm is not None:
-            raise CompileError(
-                f"{what}: expected a network without layer norms, got one with norms; try to_torch() "
-                "or to_transformer_lens()"
-            )
-
     def named(self) -> Iterator[tuple[str, Array]]:
         """Yield the name and value of every tensor, from the embeddings to the unembedding."""
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
-            for part, weights in (
-                ("ln1", layer.norm1),
-                ("attn", layer.attention),
-                ("ln2", layer.norm2),
-                ("mlp", layer.feed_forward),
-            ):
+            for part, weights in (("attn", layer.attention), ("mlp", layer.feed_forward)):
                 for name, tensor in _tensors(weights).items():
                     yield f"blocks.{number}.{part}.{name}", tensor
-        for name, tensor in _tensors(self.norm).items():
-            yield f"ln_final.{name}", tensor
         yield "unembed.W_U", self.W_U
         yield "unembed.b_U", self.b_U
 
@@ -188,23 +123,25 @@ class Weights:
             return half and replace(half, **{n: change(tensor) for n, tensor in _tensors(half).items()})
 
         W_E, W_pos = change(self.W_E), change(self.W_pos)
-        layers = []
-        for layer in self.layers:
-            norm1, attention = changed(layer.norm1), changed(layer.attention)
-            norm2, feed_forward = changed(layer.norm2), changed(layer.feed_forward)
-            layers.append(LayerWeights(attention, feed_forward, norm1, norm2))
-        norm = changed(self.norm)
-        return Weights(W_E, W_pos, tuple(layers), change(self.W_U), change(self.b_U), norm)
+        layers = tuple(
+            LayerWeights(changed(layer.attention), changed(layer.feed_forward)) for layer in self.layers
+        )
+        return Weights(W_E, W_pos, layers, change(self.W_U), change(self.b_U))
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 hash of the names, dtypes, shapes and values of all tensors.
+        """Return the SHA-256 hash of the names, dtypes, shapes and values of all tensors."""
+        return hash_tensors(self.named())
 
-        The hash does not depend on the machine.
-        """
-        digest = hashlib.sha256()
-        for name, tensor in self.named():
-            # The bytes are little-endian and row-major for any memory layout.
-            plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
-            digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
-            digest.update(plain.reshape(-1).view(np.uint8).data)  # no copy
-        return digest.hexdigest()
+
+def hash_tensors(named: Iterable[tuple[str, Array]]) -> str:
+    """Return the SHA-256 hash of the names, dtypes, shapes and values of tensors.
+
+    The hash does not depend on the machine.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in named:
+        # The bytes are little-endian and row-major for any memory layout.
+        plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+        digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
+        digest.update(plain.reshape(-1).view(np.uint8).data)  # no copy
+    return digest.hexdigest()

@@ -1,258 +1,157 @@
-"""Check the certificates of proofs, and refutations.
+"""Check proofs and counterexamples of claims, without the prover's evaluators and arithmetic.
 
-A certificate contains a claim and *trees* of cases. A branch of a tree contains a question and a child
-for each answer. A leaf is ``{"shown": hints}`` or ``{"impossible": bounds}``. At each ``shown`` leaf,
-the checker evaluates the reference and every node of the program, using the claim and the answers on
-the path to the leaf. The program and the reference must agree on the entries that the tree lists. The
-facts of an ``impossible`` leaf must contradict each other. Together, the trees must compare every
-entry. For every operation that may be undefined, at least one tree must show at all of its ``shown``
-leaves that the operation is defined.
+A proof consists of *trees* of cases (``proof_tree.py``). At each leaf that is not impossible, the
+checker evaluates the reference and every node of the program, using the conditions of the claim and the
+answers on the path to the leaf. The program and the reference must agree on the entries that the tree
+lists. The inequalities of an impossible leaf must contradict each other. Together, the trees must
+compare every entry. For every operation that may be undefined, at least one tree must show at all of
+its leaves that the operation is defined.
 
-A refutation contains a claim and rational numbers for the inputs. The claim is refuted if these numbers
-meet the conditions, the reference is defined, and the program is undefined or has a different value. A
+A counterexample consists of rational numbers for the inputs. It refutes the claim if these numbers meet
+the conditions, the reference is defined, and the program is undefined or has a different value. A
 comparison that the rational bounds of functions do not decide does not refute a claim.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from fractions import Fraction
+from typing import TypeAlias
 
-from locum.errors import InputError, LocumError
-from locum.graph import Node, loads, stable_hash
-from locum.proofs.checker.case_evaluation import (
-    Evaluator,
-    Matrix,
-    Site,
-    are_sizes,
-    evaluate_formulas,
-    read_rational,
+from locum.errors import InputError
+from locum.graph import postorder
+from locum.graph.traversal import walk
+from locum.proofs.checker.case_evaluation import Evaluator, Site
+from locum.proofs.checker.exponentials import Combination, keep_exponent
+from locum.proofs.checker.proof_case import (
+    COMPARISONS,
+    Case,
+    Combine,
+    NoValueError,
+    Value,
+    is_number,
 )
-from locum.proofs.checker.proof_case import COMPARISONS, Case, Hints, NoValueError, Value, is_number
-from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Signs, simplify
+from locum.proofs.checker.proof_tree import Branch, Question, Tree
+from locum.proofs.checker.quotients import ANY, Polynomial, Quotient, Rational, simplify
+from locum.proofs.claims.claim import Claim
+from locum.proofs.claims.formula import Formula
+from locum.proofs.claims.formula_operations import Matrix
 
-CERTIFICATE = "locum certificate 3"
-REFUTATION = "locum refutation 2"
-#: The fields of a claim, and the additional fields of each format. Every file also has the fields
-#: ``format`` and ``claim``. Other fields are rejected.
-CLAIM_FIELDS = ("inputs", "domain", "formulas", "relations", "tokens", "places", "program")
-_FIELDS = {CERTIFICATE: {"questions", "trees"}, REFUTATION: {"entries"}}
-
-T = TypeVar("T")
+#: The answers on the path to a leaf.
+Path: TypeAlias = Sequence[tuple[Question, int]]
+#: Operations of programs and formulas that compute exponentials.
+_EXPONENTIAL = frozenset(("exp", "power", "softmax"))
 
 
 class RejectedError(InputError):
-    """Raised for a file that does not prove or refute its claim."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The claim of a file: the program computes the reference formula at ``places``."""
-
-    program: Node
-    hash: str
-    #: The name, the number of rows and the number of columns of each input matrix.
-    inputs: Sequence[Any]
-    #: Whether the entries are integers; otherwise they are real numbers.
-    integer: bool
-    #: The table of formulas: rows [operation, [indices of earlier rows], attribute].
-    table: Sequence[Any]
-    reference: int
-    #: The conditions: rows of the table, each with its relation to 0, != or >.
-    conditions: Sequence[tuple[int, str]]
-    #: Each token is an integer, or the entry [matrix, row, column] of an input.
-    tokens: Sequence[Any]
-    places: Sequence[int]
-
-    @property
-    def entries(self) -> int:
-        """The total number of entries of the input matrices."""
-        return sum(rows * columns for _, rows, columns in self.inputs)
-
-    def matrices(self, entries: Sequence[Value]) -> dict[str, Matrix]:
-        """Arrange a flat list of entries as a mapping from names to input matrices."""
-        values = iter(entries)
-        return {
-            name: [[next(values) for _ in range(columns)] for _ in range(rows)]
-            for name, rows, columns in self.inputs
-        }
-
-    def formula(self, root: int, case: Case, entries: Sequence[Value]) -> Matrix:
-        """Evaluate row ``root`` of the table of formulas for the given entries in a case."""
-        return evaluate_formulas(self.table, [root], self.matrices(entries), case.apply_strict)[root]
-
-    def expected(self, case: Case, entries: Sequence[Value]) -> list[Value]:
-        """Evaluate the reference for the given entries in a case, and return its values row by row."""
-        rows = self.formula(self.reference, case, entries)
-        expected = [case.to_number(value) for row in rows for value in row]
-        if len(expected) != len(self.places):
-            raise RejectedError("places: expected as many positions as the reference has entries")
-        return expected
-
-    def result(self, case: Case, entries: Sequence[Value]) -> tuple[list[Value], set[Site]]:
-        """Evaluate the program in a case; return its values at the places, and the open sites."""
-        matrices = list(self.matrices(entries).values())
-        tokens = [t if type(t) is int else matrices[t[0]][t[1]][t[2]] for t in self.tokens]
-        evaluator = Evaluator(case, tokens)
-        values = evaluator.evaluate(self.program)
-        return [case.to_number(values[place]) for place in self.places], evaluator.open_sites
-
-
-def read_subject(content: Any, kind: str) -> Subject:
-    """Read and validate the claim of a file; ``kind`` is the format that the file must have.
-
-    Content that is not valid raises an error, which is not always :class:`RejectedError`.
-    """
-    if not isinstance(content, dict) or content.get("format") != kind:
-        raise RejectedError(f"file: expected the format {kind!r}")
-    if content.keys() != {"format", "claim", *CLAIM_FIELDS} | _FIELDS[kind]:
-        raise RejectedError(f"file: expected the fields of the format {kind!r} and no other fields")
-    inputs, relations, tokens = content["inputs"], content["relations"], content["tokens"]
-    for name, *shape in inputs:
-        _require(type(name) is str and len(shape) == 2 and are_sizes(*shape), "inputs")
-    _require(len({name for name, _, _ in inputs}) == len(inputs), "inputs")
-    table, roots = content["formulas"]["table"], content["formulas"]["roots"]
-    require_table(content["formulas"])
-    _require(len(roots) == len(relations) + 1 and {"!=", ">"}.issuperset(relations), "relations")
-    _require(content["domain"] in ("real", "integer"), "domain")
-    cells = {(n, i, j) for n, (_, r, c) in enumerate(inputs) for i in range(r) for j in range(c)}
-    _require(all(type(token) is int or tuple(token) in cells for token in tokens), "tokens")
-    places = [place for row in content["places"] for place in row]
-    require_indices(places, len(tokens), "places")
-    _require(bool(places), "places")
-    program = loads(json.dumps(content["program"]["graph"]))
-    _require(content["program"].keys() == {"hash", "graph"} and not program.free, "program")
-    _require(content["program"]["hash"] == stable_hash(program), "hash", "the hash of the graph")
-    return Subject(
-        program, content["program"]["hash"], inputs, content["domain"] == "integer", table, roots[0],
-        list(zip(roots[1:], relations, strict=True)), tokens, places,
-    )  # fmt: skip
-
-
-def _require(holds: bool, field: str, expected: str = "a value that the format allows") -> None:
-    if not holds:
-        raise RejectedError(f"{field}: expected {expected}, got another; see docs/certificates.md")
-
-
-def require_indices(values: Sequence[Any], size: int, field: str) -> None:
-    """Raise an error unless all ``values`` are integers from 0 to ``size`` − 1."""
-    _require(all(type(value) is int and 0 <= value < size for value in values), field)
-
-
-def require_table(formulas: Any) -> None:
-    """Raise an error unless rows refer only to earlier rows, and roots are indices of rows."""
-    for number, (_, operands, _) in enumerate(formulas["table"]):
-        require_indices(operands, number, "formulas")
-    require_indices(formulas["roots"], len(formulas["table"]), "formulas")
-
-
-def reject_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Wrap a function so that it raises :class:`RejectedError` instead of any other ``Exception``."""
-
-    @wraps(function)
-    def call(content: Any) -> T:
-        try:
-            return function(content)
-        except Exception as error:  # A file can contain any value in any field.
-            prefix = "" if isinstance(error, LocumError) else f"file: got {type(error).__name__}: "
-            raise RejectedError(f"{prefix}{error}") from None
-
-    return call
-
-
-#: The answer to a question: (question, possible signs) or (entry, modulus, remainder).
-Answer: TypeAlias = "tuple[Any, Signs] | tuple[Any, int, int]"
+    """Raised for a proof or a counterexample that does not prove or refute its claim."""
 
 
 @dataclass(frozen=True)
 class Refuted:
     """A counterexample: the input matrices, and the values of the program and of the reference."""
 
-    inputs: dict[str, list[list[str]]]
+    inputs: dict[str, list[list[Rational]]]
     #: The values of the program, row by row; None if the program is undefined.
     found: tuple[float, ...] | None
     expected: tuple[float, ...]
     problem: str
 
 
-@reject_errors
-def check(content: Any) -> int:
-    """Check a certificate and return its number of shown leaves, or raise :class:`RejectedError`."""
-    subject = read_subject(content, CERTIFICATE)
-    require_table(content["questions"])
-    cases, left = 0, set(range(len(subject.places)))
+def check(claim: Claim, trees: Sequence[Tree], questions: Mapping[str, Formula]) -> int:
+    """Check a proof and return its number of cases, or raise an error.
+
+    ``questions`` contains the 1×1 formula of each polynomial in the trees. An error that is not a
+    :class:`RejectedError` states a limit of the checker.
+    """
+    _require_no_free_family(claim)
+    formulas = [claim.reference, *(formula for formula, _ in claim.conditions)]
+    operations = {node.op for node in postorder(claim.program)}
+    operations |= {part.op for part in walk(formulas, lambda formula: formula.operands)}
+    proof = _Proof(claim, questions, bool(operations & _EXPONENTIAL))
+    cases, left = 0, set(range(sum(map(len, claim.places))))
     open_sites: list[set[Site]] = []
-    for tree in content["trees"]:
-        require_indices(tree["entries"], len(subject.places), "entries")
-        count, sites = _visit(subject, content, tree["cases"], (), tree["entries"])
+    for tree in trees:
+        count, sites = proof.visit(tree.root, (), tree.entries)
         open_sites.append(sites)
         cases += count
-        left -= set(tree["entries"]) if count else set()
+        left -= tree.entries if count else set()
     if left:
-        raise RejectedError(f"the certificate does not prove the entries {sorted(left)[:10]}")
+        raise RejectedError(f"the proof does not show the entries {sorted(left)[:10]}")
     if set.intersection(*open_sites):
-        raise RejectedError("the certificate does not prove that every operation is defined")
+        raise RejectedError("the proof does not show that every operation is defined")
     return cases
 
 
-def _visit(
-    subject: Subject, content: Any, node: Any, path: Sequence[Answer], entries: Sequence[int]
-) -> tuple[int, set[Site]]:
-    """Check the tree of cases below ``node``.
+def _require_no_free_family(claim: Claim) -> None:
+    if claim.program.free:
+        raise RejectedError("program: expected families that are summed over, got a free family")
 
-    Return the number of shown leaves, and the sites that are open at one or more of these leaves.
-    """
-    if "shown" in node:
-        hints = iter(node["shown"])
-        leaf = Leaf(subject, content, path, lambda *_: next(hints, ([], 1)))
-        return 1, leaf.compare(entries)
-    if "impossible" in node:
-        leaf = Leaf(subject, content, path, lambda *_: ([], 1))
-        if not leaf.case.facts.contradict([(leaf.question(n), s) for n, s in node["impossible"]]):
+
+@dataclass(frozen=True)
+class _Proof:
+    """A claim, and the formulas of the questions in its proof."""
+
+    claim: Claim
+    questions: Mapping[str, Formula]
+    #: Whether exponentials are written as products of powers of earlier exponentials.
+    combines: bool
+
+    def visit(self, branch: Branch, path: Path, entries: frozenset[int]) -> tuple[int, set[Site]]:
+        """Check the tree of cases below ``branch``.
+
+        Return the number of possible leaves, and the sites that are open at one or more of them.
+        """
+        if branch.question is not None:
+            return self._visit_children(branch, branch.question, path, entries)
+        if branch.contradiction is None:
+            leaf = _Leaf(self, path, Combination() if self.combines else keep_exponent)
+            return 1, leaf.compare(entries)
+        leaf = _Leaf(self, path, keep_exponent)
+        bounds = [(leaf.evaluate(name), side) for name, side in branch.contradiction]
+        if not leaf.case.facts.contradict(bounds):
             raise RejectedError("a case is marked as impossible, but its conditions do not prove this")
         return 0, set()
-    answers, cases, open_sites = list_answers(node), 0, set[Site]()
-    if len(answers) != len(node["answers"]):
-        raise RejectedError("branch: expected a child for each answer")
-    for answer, child in zip(answers, node["answers"], strict=True):
-        count, sites = _visit(subject, content, child, (*path, answer), entries)
-        cases, open_sites = cases + count, open_sites | sites
-    return cases, open_sites
+
+    def _visit_children(
+        self, branch: Branch, question: Question, path: Path, entries: frozenset[int]
+    ) -> tuple[int, set[Site]]:
+        if len(branch.children) != len(question.answers) or not branch.children:
+            raise RejectedError("branch: expected a child for each answer, and at least one answer")
+        cases, open_sites = 0, set[Site]()
+        for answer, child in zip(question.answers, branch.children, strict=True):
+            count, sites = self.visit(child, (*path, (question, answer)), entries)
+            cases, open_sites = cases + count, open_sites | sites
+        return cases, open_sites
 
 
-def list_answers(node: Any) -> list[Answer]:
-    """List all possible answers to the question of a branch; exactly one answer is true."""
-    match node:
-        case {"sign": ">" | "=" as relation, "of": number}:
-            holds = COMPARISONS["greater" if relation == ">" else "equal"]
-            return [(number, holds), (number, ANY - holds)]
-        case {"remainder": entry, "modulus": modulus} if type(modulus) is int and modulus >= 1:
-            return [(entry, modulus, rest) for rest in range(modulus)]
-    raise RejectedError("branch: expected a sign or a remainder by a modulus of at least 1")
-
-
-class Leaf:
+class _Leaf:
     """A case at a leaf of a tree: the conditions of the claim, and the answers on the path."""
 
-    def __init__(self, subject: Subject, content: Any, path: Sequence[Answer], hints: Hints) -> None:
-        self.subject, self.content = subject, content
-        self.case = Case(subject.entries, subject.integer, hints)
+    def __init__(self, proof: _Proof, path: Path, combine: Combine) -> None:
+        self.claim, self.questions = proof.claim, proof.questions
+        self.case = Case(len(self.claim.entries), self.claim.integer, combine)
         self.entries = self.case.entries
-        self.known: dict[int, Matrix] = {}
-        for root, relation in subject.conditions:
+        self.known: dict[Formula, Matrix] = {}
+        for formula, relation in self.claim.conditions:
             signs = COMPARISONS["greater" if relation == ">" else "not_equal"]
-            value = subject.formula(root, self.case, self.entries)
+            value = self.claim.evaluate([formula], self.entries, self.case.apply_strict)[formula]
             self.case.facts.state(self._numerator(value), signs)
-        for answer in path:
-            if len(answer) == 2:
-                self.case.facts.state(self.question(answer[0]), answer[1])
-            else:
-                require_indices([answer[0]], len(self.entries) * subject.integer, "remainder")
-                self.case.facts.remainders.setdefault(answer[:2], answer[2])
+        for question, answer in path:
+            self._state(question, answer)
+
+    def _state(self, question: Question, answer: int) -> None:
+        """Add the answer to a question to the facts of the case."""
+        if question.relation != "%":
+            signs = COMPARISONS["greater" if question.relation == ">" else "equal"]
+            self.case.facts.state(self.evaluate(question.polynomial), signs if answer else ANY - signs)
+        elif self.claim.integer:
+            key = self.claim.entries.index(question.polynomial), question.modulus
+            self.case.facts.remainders.setdefault(key, answer)
+        else:
+            raise RejectedError("question: expected a remainder of an integer, got a real number")
 
     def _numerator(self, matrix: Matrix) -> Polynomial:
         """Return the numerator of the entry of a 1×1 matrix.
@@ -267,57 +166,67 @@ class Leaf:
             raise RejectedError("condition or question: expected no denominator")
         return quotient.top
 
-    def question(self, number: Any) -> Polynomial:
-        """Return the polynomial whose sign answers the question with the index ``number``."""
-        table, roots = self.content["questions"]["table"], self.content["questions"]["roots"]
-        require_indices([number], len(roots), "question")
-        inputs, apply = self.subject.matrices(self.entries), self.case.apply_strict
-        self.known = evaluate_formulas(table, [roots[number]], inputs, apply, self.known)
-        return self._numerator(self.known[roots[number]])
+    def evaluate(self, name: str) -> Polynomial:
+        """Return the polynomial ``name`` of the questions."""
+        formula = self.questions[name]
+        self.known = self.claim.evaluate([formula], self.entries, self.case.apply_strict, self.known)
+        return self._numerator(self.known[formula])
 
-    def compare(self, entries: Sequence[int]) -> set[Site]:
+    def compare(self, entries: frozenset[int]) -> set[Site]:
         """Require that the program and the reference agree on ``entries`` in this case.
 
         Return the sites that are open in this case.
         """
-        expected = self.subject.expected(self.case, self.entries)
+        expected = _expect(self.claim, self.case, self.entries)
         try:
-            result, open_sites = self.subject.result(self.case, self.entries)
+            result, open_sites = _run(self.claim, self.case, self.entries)
         except NoValueError as error:
             raise RejectedError(f"the program is undefined in some case: {error}") from None
-        for number in entries:
+        for number in sorted(entries):
             a, b = result[number], expected[number]
             if not is_number(a) or not is_number(b):
                 raise RejectedError(
-                    f"the certificate does not determine the value of entry {number} in some case"
+                    f"the proof does not determine the value of entry {number} in some case"
                 )
             if not self.case.facts.is_zero((Quotient.of(a) - Quotient.of(b)).top):
                 raise RejectedError(f"entry {number} differs from the reference")
         return open_sites
 
 
-@reject_errors
-def check_refutation(content: Any) -> Refuted:
-    """Check a refutation and return its counterexample.
+def _expect(claim: Claim, case: Case, entries: Sequence[Value]) -> list[Value]:
+    """Evaluate the reference in a case, and return its values row by row."""
+    return [case.to_number(value) for value in claim.expected(entries, case.apply_strict)]
 
-    Raise :class:`RejectedError` if the refutation does not refute its claim.
+
+def _run(claim: Claim, case: Case, entries: Sequence[Value]) -> tuple[list[Value], set[Site]]:
+    """Evaluate the program in a case; return its values at the places, and the open sites."""
+    evaluator = Evaluator(case, claim.tokens(entries))
+    values = evaluator.evaluate(claim.program)
+    return [case.to_number(value) for value in claim.result(values)], evaluator.open_sites
+
+
+def check_refutation(claim: Claim, point: Sequence[int | Fraction]) -> Refuted:
+    """Check a counterexample and return its description.
+
+    Raise an error if the numbers ``point`` do not refute the claim.
     """
-    subject = read_subject(content, REFUTATION)
-    point: list[Value] = [simplify(read_rational(text)) for text in content["entries"]]
-    if len(point) != subject.entries or (subject.integer and {type(x) for x in point} != {int}):
-        raise RejectedError(f"entries: expected {subject.entries} numbers of the domain of the claim")
-    case = Case(0, subject.integer)
-    for root, relation in subject.conditions:
-        [[value]] = subject.formula(root, case, point)
+    _require_no_free_family(claim)
+    numbers: list[Value] = [simplify(x) for x in point]
+    if len(numbers) != len(claim.entries) or (claim.integer and {*map(type, numbers)} != {int}):
+        raise RejectedError(f"entries: expected {len(claim.entries)} numbers of the claim's domain")
+    case = Case(0, claim.integer)
+    for formula, relation in claim.conditions:
+        [[value]] = claim.evaluate([formula], numbers, case.apply_strict)[formula]
         if case.compare("greater" if relation == ">" else "not_equal", value, 0) is not True:
             raise RejectedError("entries: expected numbers that meet the conditions")
-    expected = subject.expected(case, point)
+    expected = _expect(claim, case, numbers)
     if not all(map(is_number, expected)):
         raise RejectedError("the bounds do not determine the value of the reference at these numbers")
     shown = tuple(_middle(value, case) for value in expected)
-    inputs = {name: [[str(x) for x in row] for row in m] for name, m in subject.matrices(point).items()}
+    names = [one.attribute[0] for one in claim.inputs]
+    inputs = dict(zip(names, claim.matrices(numbers), strict=True))
     try:
-        result, open_sites = subject.result(case, point)
+        result, open_sites = _run(claim, case, numbers)
     except NoValueError as error:
         return Refuted(inputs, None, shown, f"the program is undefined at these numbers: {error}")
     if open_sites:

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from locum.errors import InputError
 from locum.graph.operations import TRANSCENDENTAL
+from locum.proofs.checker.exponentials import Exponentials, keep_exponent
 from locum.proofs.checker.quotients import (
     ANY,
     Facts,
@@ -101,11 +102,9 @@ def _sqrt(x: Fraction) -> Interval:
 
 
 Value: TypeAlias = Any
-#: The exponentials that are represented by variables, as pairs of an argument and a variable.
-Exponentials: TypeAlias = list[tuple[Quotient, Quotient]]
-#: A function that maps the argument of an exponential, and the earlier exponentials, to powers of
-#: earlier exponentials and a divisor of the remaining argument.
-Hints: TypeAlias = Callable[[Quotient, Exponentials], tuple[list[tuple[int, int]], int]]
+#: A function that maps the exponent of an exponential, and the earlier exponentials, to powers of
+#: earlier exponentials and a divisor of the remaining exponent.
+Combine: TypeAlias = Callable[[Quotient, Exponentials], tuple[list[tuple[int, int]], int]]
 
 UNKNOWN = object()
 COMPARISONS: dict[str, Signs] = {
@@ -147,10 +146,10 @@ def is_boolean(value: Value) -> bool:
 class Case:
     """One case of a proof: its facts and variables, and elementwise operations on values."""
 
-    def __init__(self, entries: int, integer: bool, hints: Hints = lambda *_: ([], 1)) -> None:
+    def __init__(self, entries: int, integer: bool, combine: Combine = keep_exponent) -> None:
         self.facts = Facts()
         self.integer = integer
-        self.hints = hints
+        self.combine = combine
         self.entries: list[Value] = [self.facts.new(Variable("entry")) for _ in range(entries)]
         self.exponentials: Exponentials = []
         self._known: dict[Hashable, Quotient] = {}
@@ -442,12 +441,12 @@ class Case:
         """Return e to the power of ``a`` as a product of powers of variables.
 
         The identity exp(a) = exp((a − Σ nᵢaᵢ)/m)ᵐ · Π exp(aᵢ)^nᵢ holds for all aᵢ, nᵢ and m ≠ 0. The aᵢ
-        are arguments of earlier exponentials, and the hints provide the nᵢ and m.
+        are exponents of earlier exponentials, and ``combine`` chooses the nᵢ and m.
         """
         rest, value = Quotient.of(a), Quotient.of(1)
         key = ("exponential", rest.key)
         if key not in self._known:
-            powers, divisor = self.hints(rest, self.exponentials)
+            powers, divisor = self.combine(rest, self.exponentials)
             for number, power in powers:
                 argument, variable = self.exponentials[number]
                 rest, value = rest - argument * Quotient.of(power), value * variable**power

@@ -1,14 +1,13 @@
 """Define a claim: a program, its inputs, and the formula that the program should compute.
 
 >>> from locum import tokens
->>> square = state("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
->>> print(square.statement)
-for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 6c97c909083a92ab…
+>>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
+>>> square.title, square.entries
+('square 2', ['s[0,0]', 's[0,1]'])
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,15 +16,16 @@ from typing import Any, TypeAlias
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.execution.domains import Domain, Value
-from locum.graph import Node, dumps, loads, postorder, stable_hash
-from locum.proofs.checker.case_evaluation import Matrix as Rows
-from locum.proofs.checker.case_evaluation import evaluate_formulas
-from locum.proofs.claims.formula import Formula, from_json, to_json
-from locum.proofs.claims.statement import Token, write_statement
+from locum.graph import Node, postorder, stable_hash
+from locum.proofs.claims.formula import Formula, evaluate_formulas
+from locum.proofs.claims.formula_operations import Apply
+from locum.proofs.claims.formula_operations import Matrix as Rows
 from locum.rasp.handles import SOp
 
 #: An input matrix: its name and its numbers of rows and columns.
 Input: TypeAlias = tuple[str, int, int]
+#: A token: the entry (matrix, row, column) of an input, or an integer.
+Token: TypeAlias = "tuple[int, int, int] | int"
 #: A 1×1 formula and the relation to 0 that is assumed for it, "!=" or ">".
 Condition: TypeAlias = tuple[Formula, str]
 #: A function that maps the inputs, as formulas, to the formula that a program should compute, or to
@@ -55,6 +55,8 @@ class Claim:
     recipe: str = ""
     #: Relative size up to which pivots and determinants count as 0; None without such a tolerance.
     tolerance: float | None = None
+    #: The reference of a named claim as a short text, such as ``σ(X)``.
+    text: str = ""
 
     @property
     def title(self) -> str:
@@ -66,47 +68,20 @@ class Claim:
         return f"{words} ({', '.join(details)})" if details else words
 
     @property
-    def label(self) -> dict[str, Any]:
-        """The name, shape, recipe and tolerance, from which a named claim can be built again."""
-        return {
-            "name": self.name, "shape": list(self.shape), "recipe": self.recipe,
-            "tolerance": self.tolerance,
-        }  # fmt: skip
+    def heading(self) -> str:
+        """The title, and the formula of a named claim: ``softmax 2 2 (stable) = σ(X)``."""
+        return f"{self.title} = {self.text}" if self.text else self.title
 
-    @cached_property
-    def content(self) -> dict[str, Any]:
-        """The claim as JSON-compatible data, in the format of certificates (``checker/check.py``)."""
-        return {
-            "inputs": [x.attribute for x in self.inputs],
-            "domain": "integer" if self.integer else "real",
-            "formulas": to_json(self.reference, *(formula for formula, _ in self.conditions)),
-            "relations": [relation for _, relation in self.conditions],
-            "tokens": [token if isinstance(token, int) else list(token) for token in self.layout],
-            "places": [list(row) for row in self.places],
-            "program": {"hash": self.hash, "graph": json.loads(dumps(self.program))},
-        }
-
-    @staticmethod
-    def from_content(content: dict[str, Any]) -> Claim:
-        """Read the claim of a certificate; the name and the shape of the result are empty."""
-        reference, *conditions = from_json(content["formulas"])
-        return Claim(
-            "", (), loads(json.dumps(content["program"]["graph"])),
-            tuple(Formula("input", (), x) for x in content["inputs"]),
-            tuple(token if isinstance(token, int) else tuple(token) for token in content["tokens"]),
-            tuple(map(tuple, content["places"])), reference, content["domain"] == "integer",
-            tuple(zip(conditions, content["relations"], strict=True)),
-        )  # fmt: skip
+    @property
+    def scope(self) -> str:
+        """The inputs for which the claim is made, in words."""
+        words = f"all {'integer' if self.integer else 'real'} inputs"
+        return f"{words} that meet the conditions" if self.conditions else words
 
     @cached_property
     def hash(self) -> str:
         """The hash of the program's graph."""
         return stable_hash(self.program)
-
-    @cached_property
-    def statement(self) -> str:
-        """The claim as a mathematical sentence that begins with "for all"."""
-        return write_statement(self)
 
     @property
     def entries(self) -> list[str]:
@@ -134,38 +109,44 @@ class Claim:
         ]
 
     def evaluate(
-        self, roots: Sequence[int], entries: Sequence[Value], domain: Domain, known: Any = None
-    ) -> dict[int, Rows]:
-        """Evaluate the rows ``roots`` of the table of formulas, and the rows on which they depend."""
+        self,
+        formulas: Sequence[Formula],
+        entries: Sequence[Value],
+        apply: Apply,
+        known: Mapping[Formula, Rows] | None = None,
+    ) -> dict[Formula, Rows]:
+        """Evaluate formulas of the inputs, and all formulas of which they consist.
+
+        ``apply`` applies a named operation to scalars. ``known`` contains the values of formulas that
+        were evaluated before.
+        """
         names = [x.attribute[0] for x in self.inputs]
         inputs = dict(zip(names, self.matrices(entries), strict=True))
-        table = self.content["formulas"]["table"]
-        return evaluate_formulas(
-            table, roots, inputs, lambda name, *values: domain.meanings[name](*values), known
-        )
+        return evaluate_formulas(formulas, inputs, apply, known)
 
     def expected(
-        self, entries: Sequence[Value], domain: Domain, known: Mapping[int, Rows] | None = None
+        self, entries: Sequence[Value], apply: Apply, known: Mapping[Formula, Rows] | None = None
     ) -> list[Value]:
-        """Evaluate the reference and return its entries row by row.
+        """Evaluate the reference and return its entries row by row; see :meth:`evaluate`."""
+        rows = self.evaluate([self.reference], entries, apply, known)[self.reference]
+        return [value for row in rows for value in row]
 
-        ``known`` contains the values of rows of the table of formulas that were evaluated before.
-        """
-        root = self.content["formulas"]["roots"][0]
-        return [value for row in self.evaluate([root], entries, domain, known)[root] for value in row]
-
-    def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
+    def condition_values(self, entries: Sequence[Value], apply: Apply) -> list[tuple[Value, str]]:
         """Evaluate the formulas of the conditions, and return each value with its relation to 0."""
-        roots = self.content["formulas"]["roots"][1:]
-        values = self.evaluate(roots, entries, domain)
-        return [(values[r][0][0], s) for r, s in zip(roots, self.content["relations"], strict=True)]
+        values = self.evaluate([formula for formula, _ in self.conditions], entries, apply)
+        return [(values[formula][0][0], relation) for formula, relation in self.conditions]
 
     def result(self, values: Any) -> list[Any]:
         """Select the entries of the result, row by row, from the values of the program."""
         return [values[place] for row in self.places for place in row]
 
 
-def state(
+def meanings_in(domain: Domain) -> Apply:
+    """Return the function that applies a named operation of ``domain`` to scalars."""
+    return lambda name, *values: domain.meanings[name](*values)
+
+
+def about(
     name: str,
     shape: Sequence[int],
     program: Matrix | SOp,
@@ -175,9 +156,27 @@ def state(
     layout: Sequence[Token] | None = None,
     length: int = 0,
     conditions: Callable[..., Sequence[Condition]] | None = None,
+    integer: bool = False,
     **options: Any,
 ) -> Claim:
-    """Return a claim like :func:`locum.proofs.about`, with any name."""
+    """Return a claim about a program that returns a matrix, or about all positions of an s-op.
+
+    ``reference`` maps the inputs, as formulas, to the formula that the program is claimed to compute,
+    or to rows of 1×1 formulas and numbers. ``conditions`` maps the inputs to the assumptions: a list of
+    pairs of a 1×1 formula and ``"!="`` or ``">"``, which compares the formula with 0. With
+    ``integer=True``, the entries are integers. The tokens are the entries of the inputs in order,
+    unless a ``layout`` is given. Zeros are appended up to ``length``. For a matrix whose program does
+    not use the length of the sequence, zeros are also appended up to the length that the program needs.
+    The ``name`` and the ``shape`` form the title.
+
+    >>> from locum import tokens
+    >>> stated = about(
+    ...     "reciprocal", (1,), 1 / tokens, [("s", 1, 1)], lambda s: 1 / s,
+    ...     conditions=lambda s: [(s, "!=")],
+    ... )
+    >>> stated.reference, stated.conditions
+    (1×1 formula (divide), ((1×1 formula (input), '!='),))
+    """
     matrices = tuple(Formula.input(*one) for one in inputs)
     if len({x.attribute[0] for x in matrices}) != len(matrices):
         raise InputError("expected inputs with different names, got the same name twice")
@@ -209,7 +208,7 @@ def state(
     padded = (*(_read_token(token, matrices) for token in layout), *[0] * (length - len(layout)))
     assumed = _read_conditions(conditions(*matrices)) if conditions is not None else ()
     return Claim(
-        name, tuple(shape), node, matrices, padded, places, formula, conditions=assumed, **options
+        name, tuple(shape), node, matrices, padded, places, formula, integer, assumed, **options
     )
 
 

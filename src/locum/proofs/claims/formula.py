@@ -1,12 +1,11 @@
 """Represent formulas of matrices, which are the references of claims.
 
-A :class:`Formula` is an expression over the input matrices. Formulas can be written to a certificate,
-read from a certificate, printed (``statement.py``) and evaluated. The module
-``checker/case_evaluation.py`` defines all operations.
+A :class:`Formula` is an expression over the input matrices. All operations are defined in
+``formula_operations.py``.
 
 >>> x = Formula.input("X", 2, 3)
->>> str(x.T), str((x @ x.T).softmax() @ x), (x @ x.T).shape
-('Xᵀ', 'σ(XXᵀ)X', (2, 2))
+>>> (x @ x.T).softmax() @ x
+2×3 formula (matmul)
 >>> x + x.T
 Traceback (most recent call last):
 ...
@@ -15,21 +14,17 @@ locum.errors.InputError: add: expected operands of shapes that fit, got 2×3 and
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
-from locum.proofs.checker.case_evaluation import Formulas
-from locum.proofs.claims.statement import list_parts, write_formula
+from locum.graph.traversal import walk
+from locum.proofs.claims.formula_operations import Apply, Formulas, Inputs, Matrix, are_sizes
 
 Number: TypeAlias = "int | Fraction"
 Shape: TypeAlias = tuple[int, int]
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,11}")
-#: Names that are reserved in statements for the program and for identity matrices.
-_RESERVED = re.compile(r"P|I(_.*)?")
 
 
 def _unary(op: str, meaning: str) -> Callable[[Formula], Formula]:
@@ -65,22 +60,21 @@ class Formula:
 
     def _find_shape(self) -> Shape:
         """Find the shape of the result by evaluating the operation on matrices of zeros."""
-        inputs, problem = {}, "of shapes that fit"
+        inputs = {}
         try:
             if self.op == "input":
                 name, rows, columns = self.attribute
-                inputs[name] = _zeros((rows, columns))
-                problem = "a letter and at most 11 letters, digits or underscores, other than P and I"
-                if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
+                if not are_sizes(rows, columns):
                     raise ValueError
+                inputs[name] = _zeros((rows, columns))
             zeros = [_zeros(operand.shape) for operand in self.operands]
             value = Formulas(inputs, lambda *_: 0).evaluate(self.op, zeros, self.attribute)
             return len(value), len(value[0])
         except (InputError, LookupError, TypeError, ValueError):
             shapes = " and ".join(f"{x.rows}×{x.columns}" for x in self.operands)
             got = shapes if self.attribute is None else f"{shapes} {self.attribute}"[:60].strip()
-            expected = problem if self.op == "input" else f"operands {problem}"
-            raise InputError(f"{str(self.op)[:40]}: expected {expected}, got {got}") from None
+            fits = "a name and two sizes" if self.op == "input" else "operands of shapes that fit"
+            raise InputError(f"{str(self.op)[:40]}: expected {fits}, got {got}") from None
 
     @property
     def shape(self) -> Shape:
@@ -95,7 +89,7 @@ class Formula:
     @staticmethod
     def constant(value: Number, rows: int = 1, columns: int = 1) -> Formula:
         """Return a matrix in which every entry is the same rational number."""
-        return Formula("constant", (), [str(Fraction(value)), rows, columns])
+        return Formula("constant", (), [Fraction(value), rows, columns])
 
     @staticmethod
     def identity(size: int) -> Formula:
@@ -195,32 +189,27 @@ class Formula:
         """Concatenate matrices vertically."""
         return Formula("below", blocks)
 
-    def __str__(self) -> str:
-        return write_formula(self)
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"{self.rows}×{self.columns} formula ({self.op})"
 
 
 def _zeros(shape: Shape) -> list[list[int]]:
     return [[0] * shape[1] for _ in range(shape[0])]
 
 
-def to_json(*roots: Formula) -> dict[str, Any]:
-    """Return formulas as a table of rows ``[operation, [indices of operands], attribute]``.
+def evaluate_formulas(
+    roots: Sequence[Formula],
+    inputs: Inputs,
+    apply: Apply,
+    known: Mapping[Formula, Matrix] | None = None,
+) -> dict[Formula, Matrix]:
+    """Evaluate the formulas ``roots`` and all formulas of which they consist.
 
-    The result also contains the row index of each of the ``roots``.
+    ``known`` contains the values of formulas that were evaluated before. Return the value of each
+    formula.
     """
-    numbers: dict[int, int] = {}
-    table: list[Any] = []
-    for formula in list_parts(*roots):
-        numbers[id(formula)] = len(table)
-        table.append([formula.op, [numbers[id(part)] for part in formula.operands], formula.attribute])
-    return {"table": table, "roots": [numbers[id(root)] for root in roots]}
-
-
-def from_json(content: Any) -> list[Formula]:
-    """Return the formulas ``roots`` of a table that :func:`to_json` returned."""
-    formulas: list[Formula] = []
-    for op, operands, attribute in content["table"]:
-        formulas.append(Formula(op, [formulas[number] for number in operands], attribute))
-    return [formulas[number] for number in content["roots"]]
+    values, formulas = dict(known or {}), Formulas(inputs, apply)
+    for part in walk(roots, attrgetter("operands"), lambda one: one not in values):
+        operands = [values[operand] for operand in part.operands]
+        values[part] = formulas.evaluate(part.op, operands, part.attribute)
+    return values

@@ -1,7 +1,7 @@
 """State that constructions, and the universal simulator U, compute their textbook formulas.
 
->>> str(attention(*(Formula.input(name, 2, 2) for name in "XAV")))
-'σ(XAXᵀ)XV'
+>>> attention(*(Formula.input(name, 2, 2) for name in "XAV"))
+2×2 formula (matmul)
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.proofs.claims.claim import Claim, Condition, Input, state
+from locum.proofs.claims.claim import Claim, Condition, Input, Token, about
 from locum.proofs.claims.formula import Formula
-from locum.proofs.claims.statement import Token
 from locum.rasp.python import full, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.attention_order import AttentionOrder
@@ -24,7 +23,7 @@ from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
 
 #: State a claim without a name and a shape, which ``named.py`` adds.
-_stated = partial(state, "", ())
+_stated = partial(about, "", ())
 
 
 def transpose(r: int, k: int, recipe: str) -> Claim:
@@ -213,7 +212,7 @@ def _about_u(
     The module ``named.py`` adds the name and the shape of the claim.
     """
     U = UniversalSimulator(order, recipe=recipe)
-    return state("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
+    return about("", (), U.output, _inputs_of(U), reference, length=U.length, conditions=conditions)
 
 
 def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
@@ -404,4 +403,4 @@ def embedded(
     for block, value in fixed.items():
         layout[simulator.layout.position(block, 0, 0)] = value
     part = simulator.output.block(0, 0, m, e_v)
-    return state(name, shape, part, inputs, attention, layout=layout, length=simulator.length)
+    return about(name, shape, part, inputs, attention, layout=layout, length=simulator.length)

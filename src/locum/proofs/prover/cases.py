@@ -19,6 +19,7 @@ from typing import Any
 from flint import fmpq, fmpq_mpoly, fmpz
 
 from locum.execution.domains import Value
+from locum.proofs.checker.proof_tree import Question
 from locum.proofs.prover.booleans import Boolean
 from locum.proofs.prover.ring import ANY, Ratio, Ring, Signs, is_constant
 
@@ -26,24 +27,6 @@ NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 POSITIVE_ONLY: Signs = frozenset((POSITIVE,))
 #: Maximum number of inequalities in one contradiction.
 _SUMMANDS = 4
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question about the sign of a polynomial, or about the remainder of an integer entry.
-
-    The relation ``">"`` asks whether the polynomial is positive, and ``"="`` asks whether it is 0. The
-    relation ``"%"`` asks for the remainder of the entry ``polynomial`` modulo ``modulus``.
-    """
-
-    polynomial: str
-    relation: str
-    modulus: int = 0
-
-    @property
-    def answers(self) -> Sequence[int]:
-        """The possible answers: 1 for yes and 0 for no, or the possible remainders."""
-        return range(self.modulus) if self.relation == "%" else (1, 0)
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from locum.errors import ExecutionError, LocumError
 from locum.execution import dense
 from locum.execution.domains import Value
 from locum.graph import Node, postorder
-from locum.proofs.claims.claim import Claim
+from locum.proofs.checker.proof_tree import Branch, Question, Tree
+from locum.proofs.claims.claim import Claim, meanings_in
 from locum.proofs.prover.booleans import LimitError, Limits
 from locum.proofs.prover.cases import (
     OPEN,
     Assumption,
     Broken,
     Case,
-    Question,
     Questions,
     Undecided,
     first_open,
@@ -56,31 +56,6 @@ class Failed:
 Status: TypeAlias = "Undecided | Failed | None"
 
 
-@dataclass(frozen=True)
-class Branch:
-    """A node of a tree of cases: a question with a subtree for each answer, or a leaf."""
-
-    question: Question | None = None
-    children: tuple[Branch, ...] = ()
-    #: For an impossible leaf, inequalities that contradict each other; otherwise None.
-    contradiction: tuple[tuple[str, int], ...] | None = None
-
-    @property
-    def leaves(self) -> int:
-        """Number of leaves below this node, without impossible leaves."""
-        if self.question is None:
-            return int(self.contradiction is None)
-        return sum(child.leaves for child in self.children)
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A tree of cases that cover all inputs of a claim, and targets shown in each possible case."""
-
-    root: Branch
-    targets: frozenset[int]
-
-
 @dataclass
 class Evidence:
     """The result of a successful proof search: trees of cases, and the questions in them."""
@@ -90,13 +65,7 @@ class Evidence:
     hypotheses: list[Assumption]
     trees: list[Tree] = field(default_factory=list)
     entries: int = 0
-    targets: int = 0
     terms: int = 0
-
-    @property
-    def cases(self) -> int:
-        """Number of cases of the proof: leaves of all trees, without impossible leaves."""
-        return sum(tree.root.leaves for tree in self.trees)
 
 
 class NotProvenError(LocumError):
@@ -151,11 +120,10 @@ class Prover:
         self.cases = self.terms = 0
         # Evaluate the reference first: its exponentials are the simplest, and exponentials of the
         # program are products of their powers.
-        root = claim.content["formulas"]["roots"][0]
-        domain = SymbolicDomain(self.ring, Case(self.questions))
+        apply = meanings_in(SymbolicDomain(self.ring, Case(self.questions)))
         self.settled_reference = {
             part: rows
-            for part, rows in claim.evaluate([root], self.symbols, domain).items()
+            for part, rows in claim.evaluate([claim.reference], self.symbols, apply).items()
             if not any(has_open(row, self.ring) for row in rows)
         }
         evidence = Evidence(self.ring, self.questions, self._hypotheses())
@@ -165,16 +133,16 @@ class Prover:
         self.signs = dict(self.ring.signs)
         first = self.run(start)
         evidence.entries = sum(map(len, claim.places))
-        evidence.targets = self.targets = len(first)
+        self.targets = len(first)
         left = set(range(len(first)))
         while left:
             target = min(left)
             root, shown = self._explore(start, target, first)
             if target not in shown:
                 raise AssertionError("a tree decides the target that it was grown for")
-            tree = Tree(root, frozenset(shown & left))
-            evidence.trees.append(tree)
-            left -= tree.targets
+            entries = frozenset(one for one in shown & left if one < evidence.entries)
+            evidence.trees.append(Tree(root, entries))
+            left -= shown
             self.progress(len(first) - len(left), len(first), self.cases)
         evidence.terms = self.terms
         return evidence
@@ -185,8 +153,8 @@ class Prover:
         Raise an error for conditions that cannot be converted.
         """
         assumptions: list[Assumption] = []
-        domain = SymbolicDomain(self.ring, Case(self.questions))
-        for value, relation in self.claim.condition_values(self.symbols, domain):
+        apply = meanings_in(SymbolicDomain(self.ring, Case(self.questions)))
+        for value, relation in self.claim.condition_values(self.symbols, apply):
             if not isinstance(value, Ratio) or not is_constant(value.bottom):
                 raise NotProvenError(
                     f"{self.claim.title}: expected conditions on polynomials, got another condition"
@@ -244,7 +212,7 @@ class Prover:
         if not isinstance(values, list):
             raise NotProvenError("expected an s-op in a claim, got a selector")
         sites = [Failed(site.reason) if isinstance(site, Broken) else site for site in domain.sites]
-        expected = self.claim.expected(self.symbols, domain, self.settled_reference)
+        expected = self.claim.expected(self.symbols, meanings_in(domain), self.settled_reference)
         pairs = zip(self.claim.result(values), expected, strict=True)
         status = [self._compare(a, b, case, domain) for a, b in pairs] + sites
         self.ring.signs = dict(self.signs)  # Signs found in this case hold only in this case.

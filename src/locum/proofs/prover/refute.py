@@ -11,32 +11,30 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from flint import fmpq, fmpq_mpoly
 
-from locum.errors import ExecutionError
+from locum.errors import ExecutionError, LocumError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.proofs.checker.check import REFUTATION, Refuted, RejectedError, check_refutation
-from locum.proofs.claims.claim import Claim
+from locum.proofs.checker.check import Refuted, check_refutation
+from locum.proofs.claims.claim import Claim, meanings_in
 from locum.proofs.prover.booleans import LimitError
 from locum.proofs.prover.cases import Case
 
 Number: TypeAlias = "int | Fraction"
 
 _FLOAT = FloatDomain()
+_APPLY = meanings_in(_FLOAT)
 #: Differences up to this, relative to the largest expected entry or to 1, may be rounding errors.
 _VISIBLE = 1e-9
 
 
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
-) -> tuple[dict[str, Any], Refuted] | None:
-    """Return the first refutation that the checker accepts, or None if none is found.
-
-    The refutation consists of the content of its file and a description of the counterexample.
-    """
+) -> Refuted | None:
+    """Return the first counterexample that the checker accepts, or None if none is found."""
     usual = candidates(claim, tries, seed)
     simple = itertools.islice(usual, 30)
     of_case = iter(()) if case is None else itertools.islice(points_of(case, claim, seed), 10)
@@ -62,8 +60,8 @@ def counterexample(
     return None
 
 
-def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
-    """Try two inputs that often refute false claims, and return the refutation or None."""
+def quick_counterexample(claim: Claim) -> Refuted | None:
+    """Try two inputs that often refute false claims, and return a counterexample or None."""
     counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
     for entries in (chosen, counting):
         try:
@@ -75,17 +73,11 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
     return None
 
 
-def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], Refuted] | None:
+def confirmed(claim: Claim, entries: Sequence[Number]) -> Refuted | None:
     """Return the refutation of a claim by the input ``entries``, or None if the checker rejects it."""
-    content = {
-        "format": REFUTATION,
-        "claim": claim.label,
-        **claim.content,
-        "entries": [str(entry) for entry in entries],
-    }
     try:
-        return content, check_refutation(content)
-    except RejectedError:
+        return check_refutation(claim, entries)
+    except LocumError:
         return None
 
 
@@ -114,10 +106,10 @@ def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
     """
     numbers = [entry if claim.integer else float(entry) for entry in entries]
     try:
-        for value, relation in claim.condition_values(numbers, _FLOAT):
+        for value, relation in claim.condition_values(numbers, _APPLY):
             if abs(value) < _VISIBLE or (relation == ">" and value < 0):
                 return False
-        expected = [float(value) for value in claim.expected(numbers, _FLOAT)]
+        expected = [float(value) for value in claim.expected(numbers, _APPLY)]
     except (ArithmeticError, ValueError):
         return False
     try:

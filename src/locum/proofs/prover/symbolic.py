@@ -17,12 +17,12 @@ import numpy as np
 from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import COMPARISONS, Atom
+from locum.proofs.checker.proof_tree import Question
 from locum.proofs.prover.booleans import FALSE, TRUE, Boolean, boolean, pattern_of
 from locum.proofs.prover.cases import (
     OPEN,
     Broken,
     Case,
-    Question,
     Undecided,
     first_open,
     is_boolean,

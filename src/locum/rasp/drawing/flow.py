@@ -2,8 +2,7 @@
 
 Each head is drawn as in RASPy. Queries are on the left, and keys are at the top. The values that the
 head reads are at the bottom, and the output of the head is on the right. A head with several values is
-drawn with a row and a column for each value. On a page of limited width, layers are rows, the input is
-at the top, and the output is at the bottom.
+drawn with a row and a column for each value.
 
 ``length`` and ``selector_width`` are drawn as the heads that define them, and counted as in ``locum run
 --count``. For long inputs, token labels and values are omitted. Only the first heads of large families,
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from locum.errors import InputError
@@ -56,7 +55,7 @@ class ShownHead:
     #: value in this head. ``open`` contains the aggregates of the program.
     closed: tuple[Node, ...]
     open: tuple[Node, ...]
-    #: A note on omitted values of the head, or on omitted heads of its family or layer.
+    #: A note on omitted values of the head, or on omitted heads of its family.
     note: str
 
 
@@ -114,8 +113,6 @@ MAX_LENGTH = 64
 
 _COLUMN_GAP, _ROW_GAP, _MARGIN, _LANE = 80, 30, 24, 9
 _TITLE, _GAP = 18, 6
-#: Vertical distance between two layers of a narrow figure, without the title of the layer.
-_LAYER_GAP = 40
 #: Font size of small letters, the width of one small letter, and the ratio of width to font size.
 _SMALL, _LETTER, _RATIO = 10, 6.05, 0.605
 #: Columns become wider so that values of up to ``_LETTERS`` letters fit at the font size ``_SMALLEST``.
@@ -144,8 +141,6 @@ class _Sheet:
     label: float
     #: The width of a column of the grid, chosen so that values are readable.
     wide: float
-    #: Whether layers are rows.
-    narrow: bool
     drawing: Drawing = field(default_factory=Drawing)
 
     @property
@@ -190,39 +185,22 @@ class _Sheet:
 
     def begin(self, panel: _Panel) -> tuple[float, float]:
         """Return the point at which lines to a head end."""
-        if self.narrow:
-            return panel.x + self.width(panel.head) / 2, panel.y - 4
         return panel.x - 2, panel.y + self.height(panel.head) / 2
 
     def end(self, panel: _Panel) -> tuple[float, float]:
         """Return the point at which lines from a head begin."""
-        if self.narrow:
-            return panel.x + self.width(panel.head) / 2, panel.y + self.height(panel.head) + 2
         return panel.x + self.width(panel.head), panel.y + self.height(panel.head) / 2
 
 
 def flow_svg(
-    program: Node,
-    tokens: Any,
-    name: str = "out",
-    names: Mapping[Node, str] | None = None,
-    *,
-    most: int | None = None,
-    page: float | None = None,
+    program: Node, tokens: Any, name: str = "out", names: Mapping[Node, str] | None = None
 ) -> str:
     """Draw the heads and the data flow of an s-op on an input, and return the picture as SVG text.
 
-    ``names`` maps nodes to their names in the titles and captions of heads. ``most`` is the maximum
-    number of heads drawn in each layer; a note counts the omitted heads. ``page`` is the width of a
-    page in pixels. If ``page`` is given, layers are drawn as rows, and heads that do not fit into the
-    width are omitted. The first head of a layer is always drawn.
+    ``names`` maps nodes to their names in the titles and captions of heads.
 
     >>> from locum.rasp.python import aggregate, full, indices
     >>> flow_svg(aggregate(full, indices).node, "abc").count("<rect") > 9
-    True
-    >>> from locum.rasp.python import select, selector_width, tokens
-    >>> histogram = selector_width(select(tokens, tokens, "=="))
-    >>> "and 1 more heads of this layer" in flow_svg(histogram.node, "abc", most=1)
     True
     """
     tokens = list(tokens)
@@ -239,68 +217,31 @@ def flow_svg(
         for number, layer in enumerate(structure.structure)
     ]
     result = run(root, tokens)
-    sheet = _sheet(tokens, columns, result, narrow=page is not None)
-    columns = [
-        _first_heads(column, _fitting(column, sheet, most, page), heads)
-        for column, heads in zip(columns, structure.heads, strict=True)
-    ]
+    sheet = _sheet(tokens, columns)
     width, height = _place(columns, sheet)
     # Lines are drawn first, so that panels cover them.
-    lanes = _draw_flow(sheet, root, columns, width, height)
-    width, height = (width + lanes, height) if sheet.narrow else (width, height + lanes)
+    height += _draw_flow(sheet, root, columns, width, height)
     for heads, column in zip(structure.heads, columns, strict=True):
         title = f"layer {column[0].column}: {heads} head{'s' if heads > 1 else ''}"
-        top = column[0].y - 12 if sheet.narrow else _MARGIN + 4
-        sheet.drawing.text(column[0].x, top, title, size=13)
+        sheet.drawing.text(column[0].x, _MARGIN + 4, title, size=13)
         for panel in column:
             _draw_panel(sheet, panel)
-    if sheet.narrow:
-        _draw_row(sheet, _MARGIN, "input", tokens, "in")
-        _draw_row(sheet, height - _MARGIN - sheet.cell - 20, name, result, "out")
-    else:
-        middle = _middle(columns, sheet)
-        _draw_column(sheet, _MARGIN, middle, "input", tokens, "in", numbered=True)
-        _draw_column(sheet, width - _MARGIN - 3 * sheet.cell, middle, name, result, "out")
+    middle = _middle(columns, sheet)
+    _draw_column(sheet, _MARGIN, middle, "input", tokens, "in", numbered=True)
+    _draw_column(sheet, width - _MARGIN - 3 * sheet.cell, middle, name, result, "out")
     title = f"{name}({echo.quoted(tokens)}) = {echo.sequence(result)}"
     return sheet.drawing.svg(width, height, title)
 
 
-def _sheet(
-    tokens: list[Any], columns: list[list[_Panel]], result: Sequence[Any], *, narrow: bool
-) -> _Sheet:
+def _sheet(tokens: list[Any], columns: list[list[_Panel]]) -> _Sheet:
     """Return an empty drawing with sizes for the number of tokens and the lengths of the values."""
     cell = float(max(7, min(24, 640 // len(tokens))))
     reads = [read for column in columns for p in column for v in p.head.values for read in v.reads]
-    # Only on a narrow page is the output drawn with the same column width.
-    words = [echo.scalar(value) for value in [*reads, *(result if narrow else ())]]
+    words = [echo.scalar(value) for value in reads]
     labels = [shortened(echo.scalar(token), _LABEL) for token in tokens]
     letters = min(_LETTERS, max(map(len, [*words, *labels])))
     wide = max(cell, 4 + _RATIO * _SMALLEST * letters) if cell >= 15 else cell
-    return _Sheet(tokens, cell, label=max(26.0, 2.2 * cell), wide=wide, narrow=narrow)
-
-
-def _fitting(column: list[_Panel], sheet: _Sheet, most: int | None, page: float | None) -> int:
-    """Return the maximum number of heads that are drawn in a layer: at least 1, at most ``most``."""
-    count = len(column) if most is None else most
-    if page is not None:
-        widest = max(sheet.width(panel.head) for panel in column)
-        count = min(count, int((page - 2 * _MARGIN + _ROW_GAP) / (widest + _ROW_GAP)))
-    return max(1, count)
-
-
-def _first_heads(column: list[_Panel], most: int, heads: int) -> list[_Panel]:
-    """Return the first ``most`` of the panels of a layer with ``heads`` heads.
-
-    If heads are omitted, the last returned head also receives their lines, and a note that counts them.
-    """
-    shown, hidden = column[:most], [panel.head for panel in column[most:]]
-    if hidden:
-        last = shown[-1]
-        closed = (*last.head.closed, *(node for head in hidden for node in head.closed))
-        open_ = (*last.head.open, *(node for head in hidden for node in head.open))
-        note = f"… and {heads - len(shown)} more heads of this layer"
-        last.head = replace(last.head, closed=closed, open=open_, note=note)
-    return shown
+    return _Sheet(tokens, cell, label=max(26.0, 2.2 * cell), wide=wide)
 
 
 # Layout -------------------------------------------------------------------------------------------
@@ -308,8 +249,6 @@ def _first_heads(column: list[_Panel], most: int, heads: int) -> list[_Panel]:
 
 def _place(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
     """Set the position and title of every panel, and return the size of the drawing."""
-    if sheet.narrow:
-        return _place_in_rows(columns, sheet)
     x = _MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + _COLUMN_GAP
     bottom = _MARGIN + 48 + sheet.side
     tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
@@ -323,21 +262,6 @@ def _place(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
         bottom = max(bottom, y - _ROW_GAP)
         x += widest + _COLUMN_GAP
     return x + 3.2 * sheet.cell + _MARGIN, bottom + _MARGIN
-
-
-def _place_in_rows(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
-    """Set the position and title of every panel of a figure with a row for each layer."""
-    y, right = _MARGIN + 20 + sheet.cell + _LAYER_GAP, _MARGIN + sheet.across
-    for column in columns:
-        x, y = float(_MARGIN), y + 16
-        narrowest = min(sheet.width(panel.head) for panel in column)
-        titles = shortened_apart([p.head.label for p in column], int(narrowest / _LETTER))
-        for panel, title in zip(column, titles, strict=True):
-            panel.x, panel.y, panel.title = x, y, title
-            x += sheet.width(panel.head) + _ROW_GAP
-        right = max(right, x - _ROW_GAP)
-        y += max(sheet.height(panel.head) for panel in column) + _LAYER_GAP
-    return right + _MARGIN, y + 20 + sheet.cell + _MARGIN
 
 
 def _stacked(column: list[_Panel], sheet: _Sheet) -> float:
@@ -374,13 +298,6 @@ def _draw_column(
             sheet.drawing.text(x, y + cell * 0.66, str(row), "soft", size=cell * 0.5)
         left = x + (0.6 * sheet.label if numbered else 0)
         sheet.value(left, y, 2.2 * cell if numbered else 3 * cell, value, kind)
-
-
-def _draw_row(sheet: _Sheet, y: float, name: str, values: Sequence[Any], kind: str) -> None:
-    """Draw the input or the output of the program as a row of boxes."""
-    sheet.drawing.text(_MARGIN, y + 10, name, size=13)
-    for place, value in enumerate(values):
-        sheet.value(_MARGIN + place * sheet.wide, y + 20, sheet.wide, value, kind)
 
 
 def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
@@ -435,8 +352,7 @@ def _draw_flow(
 ) -> float:
     """Draw lines from the input and from each head to the heads that read them, and to the output.
 
-    Lines that skip a layer are drawn below all panels, or to the right of all panels if layers are
-    rows. Return the height or width that these lines need.
+    Lines that skip a layer are drawn below all panels. Return the height that these lines need.
     """
     panels = [panel for column in columns for panel in column]
     by_head: dict[Node, list[_Panel]] = {node: [p] for p in panels for node in p.head.closed}
@@ -444,24 +360,18 @@ def _draw_flow(
     for panel in panels:
         for node in panel.head.open:
             by_family.setdefault(node, []).append(panel)
-    if sheet.narrow:
-        centre = _MARGIN + sheet.across / 2
-        begin = (centre, _MARGIN + 22 + sheet.cell)
-        end = (centre, height - _MARGIN - sheet.cell - 2)
-        after = width - _MARGIN / 2
-    else:
-        middle = _middle(columns, sheet)
-        begin = (_MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + 2, middle)
-        end = (width - _MARGIN - 3 * sheet.cell - 2, middle)
-        after = height - _MARGIN / 2
+    middle = _middle(columns, sheet)
+    begin = (_MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + 2, middle)
+    end = (width - _MARGIN - 3 * sheet.cell - 2, middle)
+    below = height - _MARGIN / 2
     lanes: dict[int, float] = {}
 
     def connect(source: _Panel | None, target: tuple[float, float], column: int) -> None:
         start, place = (begin, -1) if source is None else (sheet.end(source), source.column)
         lane = None
         if column - place > 1:
-            lane = lanes.setdefault(id(source), after + _LANE * len(lanes))
-        sheet.drawing.path(_curve(start, target, lane, sheet.narrow))
+            lane = lanes.setdefault(id(source), below + _LANE * len(lanes))
+        sheet.drawing.path(_curve(start, target, lane))
 
     for panel in panels:
         inputs = [node for aggregate in panel.head.closed for node in aggregate.inputs]
@@ -472,26 +382,21 @@ def _draw_flow(
     return _LANE * len(lanes)
 
 
-def _curve(
-    start: tuple[float, float], end: tuple[float, float], lane: float | None, narrow: bool
-) -> str:
+def _curve(start: tuple[float, float], end: tuple[float, float], lane: float | None) -> str:
     """Return the SVG path data of a line.
 
-    A line that skips a layer follows the coordinate ``lane``: y, or x in a narrow figure.
+    A line that skips a layer follows the y coordinate ``lane``.
     """
-    # In a narrow figure, layers are arranged from top to bottom, so coordinates are swapped.
-    (x0, y0), (x1, y1) = (start[::-1], end[::-1]) if narrow else (start, end)
-    bend = max(30.0, min(60.0, (x1 - x0) / 2)) if not narrow else (x1 - x0) / 2
-    turn = (_LAYER_GAP if narrow else _COLUMN_GAP) * 0.6
-
-    def at(x: float, y: float) -> str:
-        return f"{y:.1f},{x:.1f}" if narrow else f"{x:.1f},{y:.1f}"
-
+    (x0, y0), (x1, y1) = start, end
     if lane is None:
-        return f"M{at(x0, y0)} C{at(x0 + bend, y0)} {at(x1 - bend, y1)} {at(x1, y1)}"
+        bend = max(30.0, min(60.0, (x1 - x0) / 2))
+        return (
+            f"M{x0:.1f},{y0:.1f} C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+        )
+    left, right = x0 + _COLUMN_GAP * 0.6, x1 - _COLUMN_GAP * 0.6
     return (
-        f"M{at(x0, y0)} C{at(x0 + turn, y0)} {at(x0, lane)} {at(x0 + turn, lane)} "
-        f"L{at(x1 - turn, lane)} C{at(x1, lane)} {at(x1 - turn, y1)} {at(x1, y1)}"
+        f"M{x0:.1f},{y0:.1f} C{left:.1f},{y0:.1f} {x0:.1f},{lane:.1f} {left:.1f},{lane:.1f} "
+        f"L{right:.1f},{lane:.1f} C{x1:.1f},{lane:.1f} {right:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
     )
 
 

@@ -171,9 +171,7 @@ def _index_sop(base: SOp, index: Any) -> SOp:
 
 def apply(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Evaluate a call: call a function on arguments, or run a program on an input."""
-    machine.applying += 1
     called = yield tree.children[0], scope
-    machine.applying -= 1
     inner = tree.children[1]
     arguments = (yield from machine.each(inner.children, scope)) if inner is not None else []
     if isinstance(called, (Function, Builtin)):

@@ -6,7 +6,7 @@ evaluates parts is a generator: it yields each part with its scope, and receives
 The dense executor works in the same way. A sum of 100,000 terms or a deep recursion therefore uses
 memory, not Python's call stack.
 
-Evaluation normally does not run programs on an example. Loops are unrolled, functions are called, and
+Evaluation does not run programs on an example. Loops are unrolled, functions are called, and
 atoms are computed with Python's arithmetic. Operations on s-ops build nodes.
 """
 
@@ -254,20 +254,15 @@ class Machine:
         self.origin = origin
         #: The text being run. Functions keep the text of their definition for error messages.
         self.source = Source()
-        #: A function that is called with every s-op and selector that is built or read from a name.
-        #: Parts of families, and programs that are about to be applied to an input, are excluded.
-        self.watch: Callable[[SOp | Selector], object] | None = None
         #: The trees being evaluated, outermost first, and the calls among them as (depth, function).
         self.trees: list[Syntax] = []
         self.calls: list[tuple[int, Function]] = []
-        #: Number of programs being built only to be applied to an input.
-        self.applying = 0
         #: Number of list members built since :meth:`evaluate` began.
         self._members = 0
 
     def evaluate(self, tree: Syntax, scope: Scope) -> Value:
         """Evaluate the tree of an expression or statement in ``scope``, and return its value."""
-        self._members = self.applying = 0
+        self._members = 0
         self.trees, self.calls = [], []
         running: list[Evaluation] = []
         try:
@@ -280,8 +275,6 @@ class Machine:
                     value = outcome
                     if self.trees[-1].data != "name":
                         self.built(value)
-                    elif self.watch is not None:
-                        self._watch(value)
                     self.trees.pop()
                     if not running:
                         return value
@@ -301,19 +294,12 @@ class Machine:
         return self.rules[tree.data](self, tree, scope)
 
     def built(self, value: Value) -> None:
-        """Charge the budget for a new s-op or selector, and pass it to ``watch``."""
+        """Charge the budget for a new s-op or selector."""
         if isinstance(value, (SOp, Selector)):
             families = len(value.node.free)
             self.budget.spend(_NODE + families / 10)
             self.budget.reserve(_NODE_BYTES + 100 * families)
             self.names.of(value.node)  # form the name now, from the current names of the parts
-            self._watch(value)
-
-    def _watch(self, value: Value) -> None:
-        if self.watch is None or self.applying or not isinstance(value, (SOp, Selector)):
-            return
-        if not value.node.free:  # a part of a family has no value yet
-            self.watch(value)
 
     def _located(self, error: RaspError) -> RaspError:
         """Add the position in the current text to an error.
@@ -324,8 +310,8 @@ class Machine:
         for depth, function in self.calls:
             if function.source is not self.source:
                 inside = error.reworded(f"{error.message} (in {function.name})")
-                return _at(inside, self.trees[depth - 1])
-        return _at(error, self.trees[-1])
+                return locate(inside, self.trees[depth - 1])
+        return locate(error, self.trees[-1])
 
     # Methods used by rules ----------------------------------------------------------------------
 
@@ -356,7 +342,7 @@ class Machine:
         self.budget.reserve(members * size)
 
 
-def _at(error: RaspError, tree: Syntax) -> RaspError:
+def locate(error: RaspError, tree: Syntax) -> RaspError:
     """Add the position of a tree to an error; the session adds the source line."""
     first, last = _edge(tree, 1), _edge(tree, -1)
     if first is None or last is None:

@@ -43,7 +43,6 @@ class RaspError(LocumError):
         column: int | None = None,
         source: str = "",
         width: int = 1,
-        is_limit: bool = False,
         file: str = "",
     ) -> None:
         self.category = category
@@ -52,8 +51,6 @@ class RaspError(LocumError):
         self.column = column
         self.source = source
         self.width = width
-        #: Whether the program exceeded a limit (``limits.py``).
-        self.is_limit = is_limit
         #: The loaded file that the message names, if the error is not in the executed text.
         self.file = file
         super().__init__(message)
@@ -70,12 +67,11 @@ class RaspError(LocumError):
 
     def at(self, line: int, column: int, source: str) -> RaspError:
         """Return the same error at the given position, with its source line."""
-        known = self.width, self.is_limit, self.file
-        return RaspError(self.category, self.message, line, column, source, *known)
+        return RaspError(self.category, self.message, line, column, source, self.width, self.file)
 
     def reworded(self, message: str, file: str = "") -> RaspError:
         """Return the same error with another message and without a position."""
-        return RaspError(self.category, message, is_limit=self.is_limit, file=file or self.file)
+        return RaspError(self.category, message, file=file or self.file)
 
     def pretty(self) -> str:
         """Return the message with its position, the source line and a caret as text."""
@@ -94,8 +90,7 @@ def from_execution(error: LocumError) -> RaspError:
     if isinstance(error, RaspError):
         return error
     kind = error.kind if isinstance(error, (ExecutionError, LimitError)) else type(error).__name__
-    is_limit = isinstance(error, LimitError)
-    return RaspError(CATEGORIES.get(kind, "type"), cut(str(error), 1_000), is_limit=is_limit)
+    return RaspError(CATEGORIES.get(kind, "type"), cut(str(error), 1_000))
 
 
 def cut(text: str, limit: int = 60) -> str:

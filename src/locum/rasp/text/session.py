@@ -29,7 +29,7 @@ from locum.rasp.text.builtins import LIBRARY, library_scope, program_scope
 from locum.rasp.text.interpreter import RULES
 from locum.rasp.text.limits import Limits
 from locum.rasp.text.literal_rules import bind, name_shown
-from locum.rasp.text.machine import Function, Machine, Scope, Syntax, Value
+from locum.rasp.text.machine import Function, Machine, Scope, Syntax, Value, locate
 from locum.rasp.text.memory import Census
 from locum.rasp.text.mistakes import RaspError, cut, from_execution
 from locum.rasp.text.naming import Names
@@ -192,14 +192,12 @@ class Session:
     def _result(self, statement: Statement) -> Result:
         if statement.error is not None:
             return error_result(statement.error)
+        tree = statement.inner
         try:
             self._begin(statement)
-            tree = statement.inner
             return _RUN.get(tree.data, Session._run_quietly)(self, tree)
         except LocumError as problem:
-            error = from_execution(problem)
-            if not error.is_limit:
-                error = self._first_error(statement.inner) or error
+            error = locate(from_execution(problem), tree)
         except MemoryError:
             self.examples.forget()
             error = RaspError("runtime:MemoryError", "not enough memory to run this statement")
@@ -220,33 +218,6 @@ class Session:
         if self._census.is_due:
             self.examples.forget()
             self._census.count(self.scope)
-
-    def _first_error(self, tree: Syntax) -> RaspError | None:
-        """Return the error that RASP reports for a failed statement, or None if no error is found.
-
-        RASP runs every part of a statement on the example when the part is built, and may therefore
-        report a different error than Locum. Locum runs a failed expression or assignment again in this
-        way, only to find its error.
-        """
-        if tree.data not in ("show", "assign"):
-            return None
-        before = dict(self.scope.names)
-        error = self._eager_error(tree)
-        self.scope.names = before
-        return None if error is None or error.is_limit else error
-
-    def _eager_error(self, tree: Syntax) -> RaspError | None:
-        """Run each part of a statement on the example when the part is built, and return the first
-        error.
-        """
-        self._machine.watch = lambda program: self.examples.on_example(program.node)
-        try:
-            self._machine.evaluate(tree, self.scope)
-        except LocumError as problem:
-            return from_execution(problem)
-        finally:
-            self._machine.watch = None
-        return None
 
     def _run_show(self, tree: Syntax) -> Result:
         value = self._machine.evaluate(tree, self.scope)
@@ -276,22 +247,17 @@ class Session:
         """Run a loop; afterwards, s-ops and selectors that it assigned must have values on the example,
         as in an assignment.
 
-        RASP stops at the first statement without a value and keeps earlier assignments. A loop that
-        fails is therefore run again, statement by statement on the example.
+        If one of them has no value, the loop assigns nothing.
         """
         before = dict(self.scope.names)
+        self._machine.evaluate(tree, self.scope)
         try:
-            self._machine.evaluate(tree, self.scope)
-            for name, value in list(self.scope.names.items()):
+            for name, value in self.scope.names.items():
                 if isinstance(value, (SOp, Selector)) and before.get(name) is not value:
                     self.examples.on_example(value.node)
-        except LocumError as problem:
-            error = from_execution(problem)
-            if error.is_limit:
-                raise
+        except LocumError:
             self.scope.names = before
-            self._notes, self._listed = [], []
-            raise self._eager_error(tree) or error from None
+            raise
         return Result("none")
 
     def _run_quietly(self, tree: Syntax) -> Result:

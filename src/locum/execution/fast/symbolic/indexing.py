@@ -90,7 +90,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
         (condition,) = inputs
         if isinstance(condition, GuardedCases):
             return decided(condition, scope).terms()
-        return (_applied(node, inputs),)
+        return (applied(node, inputs),)
     if op in ("member", "lookup"):
         return _table(node, inputs[0], scope)
     indices = [whole(lowered) for lowered in inputs]
@@ -168,9 +168,9 @@ def _arithmetic(node: Node, inputs: list[Sum], scope: IndexScope) -> Lowered:
         # A product of two loads may become part of a contraction. All other operations are computed in
         # the order of the program.
         is_product = node.op == "multiply" and all(map(_is_plain, inputs))
-        return product(*inputs) if is_product else (_applied(node, inputs),)
+        return product(*inputs) if is_product else (applied(node, inputs),)
     if not all(map(is_moderate, inputs)):
-        return (_applied(node, inputs),)
+        return (applied(node, inputs),)
     match node.op, inputs:
         case "add", [a, b]:
             return added(a, b)
@@ -186,7 +186,7 @@ def _arithmetic(node: Node, inputs: list[Sum], scope: IndexScope) -> Lowered:
             if all(not (t.sums or t.guards or t.factors) for t in a):  # numbers are rounded as usual
                 return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
             return scaled(a, Fraction(1) / by.coefficient)
-    return (_applied(node, inputs),)
+    return (applied(node, inputs),)
 
 
 def _is_plain(terms: Sum) -> bool:
@@ -237,7 +237,8 @@ def added(a: Lowered, b: Lowered) -> Lowered:
     return (Term(1, factors=(Apply("add", terms),)),)
 
 
-def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
+def applied(node: Node, inputs: Sequence[Lowered]) -> Term:
+    """Return a term that computes an elementwise operation on the values of its operands."""
     arguments = tuple(terms_of(lowered) for lowered in inputs)
     return Term(1, factors=(Apply(node.op, arguments),))
 

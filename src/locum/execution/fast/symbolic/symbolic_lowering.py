@@ -164,7 +164,20 @@ class Lowering:
             case "add" if node.inputs[0].op == "add" and not self.scope.ieee:
                 return self.addition(node, p, heads, way)
         inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
+        if node.op == "multiply" and not self.scope.ieee and self.multiplies_zero(node, inputs):
+            return (indexing.applied(node, inputs),)  # the other factor may be undefined
         return indexing.lower(node, inputs, self.scope)
+
+    def multiplies_zero(self, node: Node, inputs: list[Lowered]) -> bool:
+        """Return whether a factor of a product is always 0, and the other factor is no position."""
+        if all(isinstance(lowered, Affine) for lowered in inputs):
+            return False
+        return any(map(self.is_zero, node.inputs, inputs))
+
+    def is_zero(self, node: Node, lowered: Lowered) -> bool:
+        """Return whether an s-op is 0 for all tokens, positions and members of families."""
+        depends = node in self.buffers.data or node in self.buffers.positional or node.free
+        return not depends and not terms_of(lowered)
 
     def with_variables(
         self, lower: Callable[..., Lowered], node: Node, p: Affine, heads: Heads, way: str

@@ -44,8 +44,6 @@ THEN = " → "
 #: Separator of the number of units and the slots that they read.
 UNITS = " on "
 
-LIVE, IDLE, EMPTY = "live", "idle", "empty"
-
 
 @dataclass(frozen=True)
 class Stay:
@@ -60,15 +58,9 @@ class Stay:
     last: int
     until: int
 
-    def state(self, time: int) -> str:
-        """Return the state of the slot after sublayer ``time``.
-
-        The state is ``LIVE`` if the value is read later, ``IDLE`` if the slot still holds the value,
-        and ``EMPTY`` otherwise.
-        """
-        if not self.first <= time < self.until:
-            return EMPTY
-        return LIVE if time < self.last else IDLE
+    def is_held(self, time: int) -> bool:
+        """Return whether the slot holds the value after sublayer ``time``."""
+        return self.first <= time < self.until
 
 
 @dataclass(frozen=True)
@@ -89,13 +81,8 @@ class NetworkInWords:
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
         weights, config = model.weights, model.config
-        weights.require_no_norms("a page or a text about a network")
         self.depth = len(weights.layers)
         self.sink_slot = len(config.slots) - 1 if config.sink else None
-        #: A name for the residual stream after each sublayer.
-        self.moments = ["embedding"]
-        for number in range(self.depth):
-            self.moments += [f"layer {number}, attention", f"layer {number}, feed-forward"]
         self._writes, self._reads, self._erases = self._traffic()
         self.feeds = [
             [] if layer.feed_forward is None else self._feed(layer.feed_forward, number)
@@ -109,7 +96,7 @@ class NetworkInWords:
 
     def held(self, slot: int, time: int) -> Stay | None:
         """Return the value that a slot holds after sublayer ``time``, or None."""
-        return next((stay for stay in self.slots[slot] if stay.state(time) != EMPTY), None)
+        return next((stay for stay in self.slots[slot] if stay.is_held(time)), None)
 
     def written(self, time: int) -> list[int]:
         """Return the slots that sublayer ``time`` writes, except slots that it erases."""

@@ -20,37 +20,26 @@ Locum.labelled = (parent, text, element) => {
   return element;
 };
 
-// A page that was saved as one file contains its answers, and has no server.
-Locum.saved = JSON.parse(Locum.byId("answers").textContent);
-
-// Send one request, and return the status and the answer.
+// Send one request, and return the answer.
 Locum.send = async (request, signal) => {
   const response = await fetch("answer", { method: "POST", headers: { "Content-Type": "application/json" }, signal, body: JSON.stringify(request) });
-  return { status: response.status, reply: await response.json() };
+  return response.json();
 };
 
 // Send a request to the server. A later request of the same kind cancels the earlier request, whose answer is
-// then null. If the server is busy, the request is repeated after a random time, so that the pages of a class
-// do not send requests at the same time. An answer with `server` reports a problem of the server, not of the request.
+// then null. An answer with `server` reports a problem of the server, not of the request.
 Locum.pending = {};
-const ATTEMPTS = 4, SLOW = 500, pause = (wait) => new Promise((done) => setTimeout(done, wait));
+const SLOW = 500;
 const slow = new Set();
 const isSlow = (control, is) => { if (is) slow.add(control); else slow.delete(control); Locum.byId("waiting").hidden = slow.size === 0; };
 Locum.ask = async (action, fields, kind = action) => {
-  if (Locum.saved) return Locum.saved.answers[action] || { ok: false, error: "this page was saved as a file, which contains only the answers for the saved program" };
   if (Locum.pending[kind]) Locum.pending[kind].abort();
   const control = (Locum.pending[kind] = new AbortController()), isMine = () => Locum.pending[kind] === control;
   const timer = setTimeout(() => { if (isMine()) isSlow(control, true); }, SLOW);
   control.signal.addEventListener("abort", () => isSlow(control, false));
   try {
-    for (let attempt = 1; ; attempt++) {
-      const { status, reply } = await Locum.send({ action, ...fields }, control.signal);
-      if (!isMine()) return null;
-      if (status === 503 && attempt === ATTEMPTS) return { ok: false, error: "The server is busy and did not answer.", server: true };
-      if (status !== 503) return status >= 500 ? { ok: false, error: `The server failed (status ${status}).`, server: true } : reply;
-      await pause(1000 * attempt * (0.5 + Math.random()));
-      if (!isMine()) return null;
-    }
+    const reply = await Locum.send({ action, ...fields }, control.signal);
+    return isMine() ? reply : null;
   } catch (error) {
     if (error.name === "AbortError" || !isMine()) return null;
     return { ok: false, error: "The server cannot be reached. Is `locum playground` still running?", server: true };
@@ -113,24 +102,6 @@ Locum.atMost = (value, digits) => {
 Locum.store = {
   get: (key) => { try { return localStorage.getItem("locum " + key); } catch { return null; } },
   set: (key, value) => { try { localStorage.setItem("locum " + key, value); } catch { /* storage may be disabled */ } },
-};
-Locum.download = (name, text, type) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-};
-// A button that requests the certificate of a proof and downloads it. `locum prove check` verifies the certificate.
-Locum.certificate = (button, text, action, fields, name, problem = () => "") => {
-  button.addEventListener("click", async () => {
-    const reply = problem() ? { ok: false, error: problem() } : await Locum.ask(action, { ...fields(), certificate: true }, name + " certificate");
-    if (!reply) return;
-    text.hidden = false;
-    text.textContent = reply.ok ? `${reply.text}\nTo verify the certificate: locum prove check certificate.json` : reply.error;
-    if (reply.ok) Locum.download("certificate.json", reply.certificate, "application/json");
-  });
-  return button;
 };
 // Tabs with keyboard support: arrow keys select a tab, and only the selected tab is in the tab order.
 Locum.tabs = (list, choose) => {

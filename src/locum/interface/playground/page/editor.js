@@ -1,6 +1,6 @@
 // The editor: CodeMirror with RASP's keywords, completion, error markers, and values next to lines.
 "use strict";
-Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
+Locum.makeEditor = (parent, { changed, hovered }) => {
   const { EditorState, EditorView, StateField, StateEffect, Decoration, WidgetType, tags } = CM;
   const KEYWORDS = ["select", "aggregate", "def", "return", "for", "in", "if", "else", "and", "or", "not", "round", "indicator", "range", "zip", "len", "sum", "load", "draw", "set", "show", "example", "examples"];
   let names = [];
@@ -84,7 +84,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
   // Replace a selection by typed text here: the browser would merge lines with inline styles, which the policy forbids.
   const typedOver = (event, view) => {
     const { from, to, empty } = view.state.selection.main, text = event.data;
-    if (event.inputType !== "insertText" || !text || empty || event.isComposing || view.state.readOnly) return false;
+    if (event.inputType !== "insertText" || !text || empty || event.isComposing) return false;
     const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
     if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert());
     event.preventDefault();
@@ -102,7 +102,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
         CM.lineNumbers(), CM.history(), CM.drawSelection(), CM.highlightActiveLine(), CM.bracketMatching(), CM.closeBrackets(),
         CM.autocompletion({ override: [complete] }), CM.keymap.of([...CM.completionKeymap, ...CM.defaultKeymap, ...CM.historyKeymap]),
         language, CM.syntaxHighlighting(colours), CM.lintGutter(), theme, valuesField, litField, coloursField,
-        EditorView.lineWrapping, EditorState.readOnly.of(readOnly),
+        EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": "RASP program" }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) changed();

@@ -81,7 +81,6 @@ Locum.exercises = (() => {
     if (reply.solved) {
       verdict.textContent = `✓ solved: ${reply.name} is correct on all ${reply.checked} inputs, with ${layersAndHeads(reply.size)}. The reference has ${layersAndHeads(reply.possible)}.`;
       if (typeof exercise === "string") { Locum.store.set("solved", JSON.stringify([...solved().add(exercise)])); list(); }
-      byId("hand-in").hidden = false;
       return;
     }
     const wrong = reply.counterexample;
@@ -100,17 +99,10 @@ Locum.exercises = (() => {
     byId("solution-text").hidden = false;
     byId("solution-text").textContent = reply.ok ? reply.source : reply.error;
   };
-  const handIn = async () => {
-    const mine = turn, reply = await ask("hand_in", { exercise: asked, source: Locum.editor.text(), by: byId("by").value });
-    if (!reply || mine !== turn) return;
-    byId("code").hidden = false;
-    byId("code").value = reply.ok ? reply.code : reply.error;
-    byId("code").select();
-  };
   const touched = () => {
     clear(byId("verdict"));
-    for (const id of ["solution-text", "hand-in", "code"]) byId(id).hidden = true;
-    Locum.forget("exercise", "solution", "hand_in");
+    byId("solution-text").hidden = true;
+    Locum.forget("exercise", "solution");
   };
   const start = (loader) => {
     load = loader;
@@ -126,10 +118,6 @@ Locum.exercises = (() => {
     byId("exercises").addEventListener("change", (event) => { keep(); open(event.target.value); });
     byId("check").addEventListener("click", check);
     byId("solution").addEventListener("click", solution);
-    byId("make-code").addEventListener("click", handIn);
-    byId("by").value = Locum.store.get("by") || "";
-    byId("by").addEventListener("input", () => { Locum.store.set("by", byId("by").value); byId("code").hidden = true; });
-    byId("sheet").addEventListener("click", () => Locum.teaching.print(asked));
     list();
   };
   // An exercise in a link is a key, or an object of texts, numbers, booleans and lists of texts. The server checks its fields.

@@ -26,13 +26,12 @@ Locum.flow = (() => {
     const block = part.match(/^blocks\.(\d+)\.(attn|mlp)/);
     return block ? 2 * Number(block[1]) + (block[2] === "attn" ? 1 : 2) : part === "output" ? 2 * depth : 0;
   };
-  const drawing = (parent, text, kind, network) => {
+  const drawing = (parent, text, network) => {
     const picture = copy(new DOMParser().parseFromString(text, "image/svg+xml").documentElement);
-    picture.setAttribute("class", kind);
     const width = Number(picture.getAttribute("width"));
     picture.setAttribute("width", String(LARGER * width));
     picture.removeAttribute("height");
-    if (kind === "flow-wide") picture.style.minWidth = `${width * SMALLER}px`; // otherwise, letters would be too small
+    picture.style.minWidth = `${width * SMALLER}px`; // otherwise, letters would be too small
     for (const part of picture.querySelectorAll("[data-part]")) {
       const id = part.dataset.part, gone = network.flow.heads.find((head) => id === `gone.${head.numbers[0]}`), time = timeOf(gone ? gone.part : id, network.depth);
       link(part, network.flow.parts[id]);
@@ -53,7 +52,7 @@ Locum.flow = (() => {
     const summary = add(details, "summary", `Flow from tokens to ${reply.name}`);
     summary.addEventListener("click", () => { isOpen = !details.open; });
     if (flow.why) add(details, "p", flow.why, "soft");
-    else for (const kind of ["wide", "narrow"]) drawing(add(details, "div", null, `flow-${kind}`), flow[kind], `flow-${kind}`, network);
+    else drawing(add(details, "div"), flow.svg, network);
     const other = flow.heads.filter((head) => head.how !== "head");
     if (other.length) {
       const list = add(details, "ul");
@@ -61,7 +60,7 @@ Locum.flow = (() => {
     }
     for (const head of flow.heads) for (const number of head.numbers) for (const card of document.querySelectorAll(`#heads [data-head="${number}"] .became`)) card.textContent = head.text;
     // A long figure is closed initially, so that the heads are visible.
-    const isLong = box.clientWidth <= NARROW || [...details.querySelectorAll("svg")].some((svg) => svg.classList.contains("flow-wide") && svg.viewBox.baseVal.height > LONG);
+    const svg = details.querySelector("svg"), isLong = box.clientWidth <= NARROW || (svg !== null && svg.viewBox.baseVal.height > LONG);
     details.open = isOpen === null ? !isLong : isOpen;
     mark();
   };

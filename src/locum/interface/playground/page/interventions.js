@@ -1,7 +1,7 @@
-// Interventions in the pane Weights: ablated heads, the temperature of all heads, and downloads of the network.
+// Interventions in the pane Weights: ablated heads, and the temperature of all heads.
 "use strict";
 Locum.interventions = (() => {
-  const { add, clear, byId, grid } = Locum;
+  const { add, clear, grid } = Locum;
   // `asked` returns the fields of the request that compiled the network.
   const show = (parent, network, asked) => {
     const isSoft = asked().attention === "softmax", silent = new Set();
@@ -46,26 +46,6 @@ Locum.interventions = (() => {
     };
     const later = Locum.later(120, run);
     box.addEventListener("toggle", () => { if (box.open && !result.firstChild) run(); });
-    files(parent, asked);
-  };
-  const TYPES = { onnx: "application/octet-stream", safetensors: "application/zip", notebook: "application/x-ipynb+json" };
-  const TEXTS = { onnx: "ONNX", safetensors: "safetensors (zip)", notebook: "notebook for TransformerLens" };
-  const files = (parent, asked) => {
-    const row = add(parent, "div", null, "row");
-    add(row, "span", "Download the network:", "soft");
-    const problem = add(parent, "p", "", "bad");
-    problem.setAttribute("role", "status");
-    for (const kind of Object.keys(TYPES)) {
-      const button = add(row, "button", TEXTS[kind]);
-      button.id = `export-${kind}`;
-      button.addEventListener("click", async () => {
-        problem.textContent = "";
-        const reply = await Locum.ask("export", { ...asked(), kind }, "export");
-        if (!reply) return;
-        if (!reply.ok) { problem.textContent = reply.error; return; }
-        Locum.download(reply.file, Uint8Array.from(atob(reply.base64), (c) => c.charCodeAt(0)), TYPES[kind]);
-      });
-    }
   };
   return { show };
 })();

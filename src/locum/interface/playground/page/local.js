@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const SECONDS = 10, base = new URL(".", location.href).href, settings = JSON.parse(Locum.byId("site").textContent);
-  const failed = (error) => ({ status: 200, reply: { ok: false, error } });
+  const failed = (error) => ({ ok: false, error });
   let worker = null, receive = null, line = Promise.resolve();
 
   const message = () => new Promise((done) => { receive = done; });
@@ -23,17 +23,14 @@
   let starting = null;
   const ready = () => (starting = starting || start());
 
-  const inTime = () => Promise.race([message(), new Promise((done) => setTimeout(done, 1000 * SECONDS, null))]);
   const work = async (request, signal) => {
-    try { await ready(); } catch (error) { stop(); return { status: 200, reply: { ok: false, server: true, error: `Python cannot be loaded into this page from ${new URL(settings.engine, base).host}: ${error.message}.` } }; }
+    try { await ready(); } catch (error) { stop(); return { ok: false, server: true, error: `Python cannot be loaded into this page from ${new URL(settings.engine, base).host}: ${error.message}.` }; }
     if (signal.aborted) return null;
     worker.postMessage(JSON.stringify(request));
-    let result = await inTime();
-    // The time limit does not include the download of python-flint, which begins and ends with a message.
-    while (result && "loading" in result) { result = await message(); if ("loading" in result) result = await inTime(); }
+    const result = await Promise.race([message(), new Promise((done) => setTimeout(done, 1000 * SECONDS, null))]);
     if (result === null) { stop(); ready().catch(() => {}); return failed(`this takes longer than the limit of ${SECONDS} seconds`); }
     if (result.problem) { stop(); return failed(`this could not be computed: ${result.problem}`); }
-    return { status: 200, reply: JSON.parse(result.reply) };
+    return JSON.parse(result.reply);
   };
   // The answers to the first requests of the page are stored in first.json.
   const key = (request) => JSON.stringify(Object.entries(request).filter(([, value]) => value !== undefined).sort());
@@ -42,7 +39,7 @@
   Locum.send = async (request, signal) => {
     const known = (await first).get(key(request));
     ready().catch(() => {});
-    if (known) return { status: 200, reply: known };
+    if (known) return known;
     const aborted = new Promise((_, fail) => signal.addEventListener("abort", () => fail(new DOMException("", "AbortError"))));
     const mine = line.then(() => (signal.aborted ? null : work(request, signal)));
     line = mine.catch(() => {});

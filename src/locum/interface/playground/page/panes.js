@@ -1,4 +1,4 @@
-// The panes Heads, Values, and Counts and proofs (the pane Weights is in weights.js).
+// The panes Heads, Values and Counts (the pane Weights is in weights.js).
 "use strict";
 Locum.panes = (() => {
   const { add, clear, byId, link, grid } = Locum;
@@ -71,13 +71,11 @@ Locum.panes = (() => {
     }
   };
 
-  // Counts, and what can be proven.
+  // Layers and heads of every s-op and selector.
   const counts = async (state, ask) => {
-    const pane = byId("counts");
-    if (!pane.firstChild) { add(pane, "div").id = "sizes"; if (!Locum.saved) claims(pane); }
     const reply = await ask("analyse", { source: state.source, input: state.input });
     if (!reply) return;
-    const box = clear(byId("sizes"));
+    const box = clear(byId("counts"));
     if (!reply.ok) { add(box, "p", reply.error, "bad"); return; }
     const table = add(box, "table", null, "list"), top = add(table, "tr");
     add(table, "caption", "layers and heads of each s-op and selector, as in the pane Heads; the compiler may merge heads");
@@ -88,39 +86,5 @@ Locum.panes = (() => {
       for (const text of [one.name, one.layers, one.heads.join(", ") || "none", one.width]) add(line, "td", text);
     }
   };
-  const claims = (pane) => {
-    const { ask } = Locum;
-    add(pane, "h3", "prove a claim for all inputs of a shape");
-    const row = add(pane, "div", null, "row"), name = Locum.labelled(row, "claim", document.createElement("select"));
-    for (const claim of Locum.catalogue.claims) add(name, "option", `${claim.name} ${claim.parameters.join(" ")}`).value = claim.name;
-    name.value = "attention"; name.id = "claim";
-    const shape = Locum.labelled(row, "shape", document.createElement("input")); shape.value = "2 2 2"; shape.className = "wide"; shape.id = "shape";
-    const button = add(row, "button", "Prove"), text = add(pane, "pre", ""); button.id = "prove"; text.id = "proof"; text.hidden = true;
-    const asked = () => ({ name: name.value, shape: (shape.value.trim() === "" ? [] : shape.value.trim().split(/\s+/)).map((one) => Locum.numberOf(one) ?? one) });
-    button.addEventListener("click", async () => {
-      const reply = await ask("prove", asked());
-      if (reply) { text.textContent = reply.ok ? reply.text : reply.error; text.hidden = false; }
-    });
-    // A verdict is hidden if the claim or the shape changes afterwards.
-    for (const box of [name, shape]) box.addEventListener("input", () => { text.hidden = true; Locum.forget("prove", "prove certificate"); });
-    Locum.certificate(add(row, "button", "Certificate"), text, "prove", asked, "prove").id = "certificate";
-    add(pane, "h3", "classify a regular language");
-    const second = add(pane, "div", null, "row"), regex = Locum.labelled(second, "expression (+ is union)", document.createElement("input")); regex.value = "(ab+ba)*"; regex.id = "regex";
-    const go = add(second, "button", "Classify"), result = add(pane, "div"); go.id = "classify"; result.id = "language";
-    regex.addEventListener("input", () => { clear(result); Locum.forget("classify"); });
-    go.addEventListener("click", async () => {
-      const reply = await ask("classify", { regex: regex.value });
-      if (!reply) return;
-      clear(result);
-      if (!reply.ok) { add(result, "p", reply.error, "bad"); return; }
-      const table = add(result, "table", null, "list");
-      add(table, "caption", `${reply.states} ${reply.states === 1 ? "state" : "states"}, syntactic monoid of ${reply.monoid}`);
-      for (const entry of reply.lines) { const line = add(table, "tr"); add(line, "td", entry.key); add(line, "td", entry.holds === null ? "?" : entry.holds ? "yes" : "no", entry.holds ? "good" : ""); add(line, "td", [entry.reason, entry.consequence].filter(Boolean).join("; ")); }
-      if (reply.program) add(result, "pre", reply.program);
-      const save = add(result, "button", "Automaton (SVG)");
-      save.hidden = !reply.svg;
-      save.addEventListener("click", () => Locum.download("automaton.svg", reply.svg, "image/svg+xml"));
-    });
-  };
-  return { heads, values, counts, say, MAX_DRAWN };
+  return { heads, values, counts };
 })();

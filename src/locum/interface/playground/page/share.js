@@ -1,7 +1,7 @@
 // The state of the page in the fragment of a link: JSON, raw deflate, base64url (playground/share.py does the same).
 "use strict";
 Locum.share = (() => {
-  const PREFIX = "#v1=", LARGEST = 200000, DEEPEST = 8;
+  const PREFIX = "#v1=", LONGEST = 60000, LARGEST = 200000, DEEPEST = 8;
   const through = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
   // Null if the link would be rejected.
   const pack = async (state) => {
@@ -38,5 +38,5 @@ Locum.share = (() => {
       return isHeld(content) && state && typeof state === "object" && !Array.isArray(state) && !isDeep(state, DEEPEST) ? state : null;
     } catch { return null; }
   };
-  return { pack, unpack };
+  return { pack, unpack, LONGEST };
 })();

@@ -14,7 +14,6 @@ Locum.universal = (() => {
   const expected = (text) => (Locum.isPlain(text) ? "a number that floats hold to its last digit (15 digits always are)" : "a number");
   // A box for a number. Other text gives an error message and no result.
   const entry = (input, what, set) => {
-    input.disabled = Boolean(Locum.saved);
     input.setAttribute("aria-label", what);
     input.addEventListener("input", () => {
       const text = input.value.trim().replace("−", "-"), value = Locum.numberOf(text), isNumber = value !== null;
@@ -42,7 +41,7 @@ Locum.universal = (() => {
     const shape = (n, d, dv) => { state.X = resized(state.X, n, d); state.A = resized(state.A, d, d); state.V = resized(state.V, d, dv); };
     const dimension = (text, value, set) => {
       const input = Locum.labelled(sizes, text, document.createElement("input"));
-      Object.assign(input, { inputMode: "numeric", className: "size", value, id: `u-${text}`, disabled: Boolean(Locum.saved) });
+      Object.assign(input, { inputMode: "numeric", className: "size", value, id: `u-${text}` });
       input.addEventListener("input", () => {
         const now = input.value.trim(), isSize = /^[0-9]+$/.test(now) && Number(now) >= 1 && Number(now) <= LARGEST;
         input.setAttribute("aria-invalid", String(!isSize));
@@ -54,7 +53,6 @@ Locum.universal = (() => {
     dimension("n", n, (value) => shape(value, d, dv));
     dimension("d", d, (value) => shape(n, value, dv));
     dimension("d_v", dv, (value) => shape(n, d, value));
-    if (Locum.saved) return;
     const presets = add(left, "div", null, "row");
     const preset = (text, make) => add(presets, "button", text).addEventListener("click", () => { from = ""; Object.assign(state, make()); draw(); run(); });
     for (const [name, matrices] of Object.entries(Locum.catalogue.presets)) preset(name, () => structuredClone(matrices));
@@ -70,12 +68,12 @@ Locum.universal = (() => {
     dimensions(left);
     for (const name of NAMES) edit(left, name);
     const choices = add(left, "div", null, "row"), recipe = Locum.labelled(choices, "recipe", document.createElement("select"));
-    Object.assign(recipe, { id: "u-recipe", disabled: Boolean(Locum.saved) });
+    recipe.id = "u-recipe";
     for (const one of Locum.catalogue.recipes) add(recipe, "option", one).value = one;
     recipe.value = state.recipe;
     recipe.addEventListener("change", () => { state.recipe = recipe.value; run(); });
     const base = Locum.labelled(choices, "base", document.createElement("input"));
-    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number; Figure 2 of the paper uses 2.718", disabled: Boolean(Locum.saved) });
+    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number; Figure 2 of the paper uses 2.718" });
     base.addEventListener("input", () => {
       const text = base.value.trim(), value = Locum.numberOf(text), isBase = text === "e" || value !== null;
       base.setAttribute("aria-invalid", String(!isBase));
@@ -83,7 +81,7 @@ Locum.universal = (() => {
       run();
     });
     const heat = Locum.labelled(add(left, "div", null, "row"), "temperature", document.createElement("input"));
-    Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature", disabled: Boolean(Locum.saved) });
+    Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature" });
     const degrees = add(heat.parentElement, "span", "");
     const tell = () => {
       const t = state.temperature;
@@ -103,30 +101,12 @@ Locum.universal = (() => {
     add(result, "div", null, "steps").id = "u-steps";
     add(result, "div").id = "u-step";
     add(result, "p", "", "soft").id = "u-error";
-    if (Locum.saved) return;
-    add(right, "h3", "proof and rounding error");
-    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove this for all T and X of this order"), text = add(right, "pre", "");
-    prove.id = "u-prove"; text.id = "u-proof"; text.hidden = true;
-    prove.addEventListener("click", async () => {
-      const verdict = problem() ? { ok: false, error: problem() } : await ask("prove_universal", asked(), "u-prove");
-      if (verdict) { text.textContent = verdict.ok ? verdict.text : verdict.error; text.hidden = false; }
-    });
-    Locum.certificate(add(proof, "button", "Certificate"), text, "prove_universal", asked, "u-prove", problem).id = "u-certificate";
-    const certify = add(proof, "button", "Certify these numbers");
-    certify.id = "u-certify";
-    certify.addEventListener("click", async () => {
-      const sure = problem() ? { ok: false, error: problem() } : await ask("certify", asked());
-      if (!sure) return;
-      text.hidden = false;
-      text.textContent = sure.ok ? `T(X) is ${sure.text}.\nError of this run: ${sure.seen.toExponential(2)}.` : sure.error;
-    });
   };
-  // Every change marks the displayed results as outdated and hides earlier proofs.
+  // Every change marks the displayed results as outdated.
   const run = () => {
     byId("u-result").classList.add("stale");
     byId("u-problem").textContent = "";
-    if (!Locum.saved) byId("u-proof").hidden = true;
-    Locum.forget("certify", "u-prove", "u-prove certificate", "explain");
+    Locum.forget("explain");
     runLater();
   };
   const runLater = Locum.later(60, async () => {
@@ -140,7 +120,7 @@ Locum.universal = (() => {
     reply = now;
     step = Math.min(step, reply.steps.length - 1);
     const { layers, heads } = reply.architecture;
-    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers with ${heads.join(", ")} heads; largest difference from the direct formula in float64: ${reply.error.toExponential(2)}, and from T(X) in 60-digit arithmetic: ${reply.precise.toExponential(2)}`;
+    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers with ${heads.join(", ")} heads; largest difference from the direct formula in float64: ${reply.error.toExponential(2)}`;
     const strip = clear(byId("u-tokens"));
     for (const token of reply.tokens) add(strip, "span", number(token.value), token.entry[0]).title = `${token.entry} = ${token.value}`;
     const buttons = clear(byId("u-steps"));

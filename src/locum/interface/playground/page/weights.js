@@ -14,7 +14,6 @@ Locum.weights = (() => {
     const field = (name, text, element, read) => {
       Locum.labelled(box, text, element);
       element.id = "option-" + name;
-      element.disabled = Boolean(Locum.saved);
       const value = chosen(state)[name];
       if (element.type === "checkbox") element.checked = Boolean(value);
       else if (value !== undefined && value !== null) element.value = value;
@@ -58,7 +57,7 @@ Locum.weights = (() => {
       network = null;
       add(box, "p", reply.error, reply.server ? "soft" : "bad");
       byId("details").open = true;
-      if (Locum.saved || !reply.error.includes("feed_forward='exact'")) return;
+      if (!reply.error.includes("feed_forward='exact'")) return;
       const exact = add(box, "button", "Try exact feed-forwards");
       exact.id = "try-exact";
       exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; state.options.tolerance = byId("option-tolerance").value = ""; change(false); });
@@ -79,7 +78,8 @@ Locum.weights = (() => {
     back.addEventListener("click", () => go(moment - 1));
     next.addEventListener("click", () => go(moment + 1));
     go(moment);
-    if (!Locum.saved) { others(box, state); Locum.interventions.show(box, network, () => asked(state)); }
+    others(box, state);
+    Locum.interventions.show(box, network, () => asked(state));
   };
   // Show the network after a sublayer; the first one is the embedding.
   const go = (time) => {
@@ -124,7 +124,7 @@ Locum.weights = (() => {
       for (const move of head.moves) add(card, "div", move, "soft mono");
       const details = add(card, "details");
       add(details, "summary", "weights");
-      if (!Locum.saved) openInU(card, head.universal, `${made.title} (${made.name}), layer ${layer}, head ${n} of the network`);
+      openInU(card, head.universal, `${made.title} (${made.name}), layer ${layer}, head ${n} of the network`);
       for (const [name, matrix] of Object.entries(head.weights)) {
         const dense = Locum.dense(matrix), shape = `${matrix.shape.join("×")}`;
         if (name === "W_O") rows(details, `W_Oᵀ (of ${shape}): rows are slots`, turned(dense), time);

@@ -1,5 +1,5 @@
 // Answer requests in a Web Worker that runs Locum on Pyodide. The first message contains the address and the settings of the site.
-const load = async ({ base, engine, integrity, wheel }) => {
+const load = async ({ base, engine, integrity }) => {
   // Every file of another host is checked against its hash before it is used, scripts included.
   const plain = self.fetch, hashOf = (address) => integrity[address.startsWith(engine) ? address.slice(engine.length) : ""];
   self.fetch = (address, options) => plain(address, hashOf(String(address)) ? { ...options, integrity: hashOf(String(address)) } : options);
@@ -20,26 +20,14 @@ const load = async ({ base, engine, integrity, wheel }) => {
   pyodide.unpackArchive(await archive, "zip", { extractDir: "/locum" });
   pyodide.runPython('import sys; sys.path.insert(0, "/locum")');
   const answer = pyodide.runPython("from locum.interface.playground.answer import answer_text; answer_text");
-  let hasWheel = false;
-  return async (request) => {
-    let reply = answer(request);
-    // Proofs, bounds and classification need python-flint, which is loaded at the first such request.
-    if (reply === undefined && wheel && !hasWheel) {
-      self.postMessage({ loading: true });
-      await pyodide.loadPackage(base + wheel, { messageCallback: () => {} });
-      self.postMessage({ loading: false });
-      hasWheel = true;
-      reply = answer(request);
-    }
-    return reply === undefined ? JSON.stringify({ ok: false, error: "Proofs, bounds and classification need python-flint, which this site does not include; try `locum playground`." }) : reply;
-  };
+  return (request) => answer(request);
 };
 
 let ready = null;
 self.onmessage = async ({ data }) => {
   try {
     if (ready === null) { ready = load(data); await ready; self.postMessage({ ready: true }); return; }
-    self.postMessage({ reply: await (await ready)(data) });
+    self.postMessage({ reply: (await ready)(data) });
   } catch (error) {
     const lines = String(error && error.message || error).trim().split("\n");
     self.postMessage({ problem: lines[0].startsWith("Traceback") ? lines.pop() : lines[0] }); // for an exception of Python, the last line

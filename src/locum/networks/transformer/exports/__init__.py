@@ -1,1 +1,1 @@
-"""Export compiled transformers to PyTorch modules, stock PyTorch layers, TransformerLens and ONNX."""
+"""Export compiled transformers to PyTorch modules and TransformerLens."""

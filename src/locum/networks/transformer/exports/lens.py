@@ -3,13 +3,8 @@
 In TransformerLens, all layers have the same d_head, d_mlp and number of heads. Smaller layers are
 padded with zeros. The gated feed-forward of TransformerLens adds ``b_in`` after the product of gate and
 input, whereas Locum adds ``b_in`` before. Since TransformerLens 4.0, neither the gated feed-forward nor
-the unembedding has biases. For a network without layer norms, the export therefore adds a last slot to
-the residual stream. This slot is always 1, and these biases are read from it. The other slots keep
-their order.
-
-In a network with layer norms, an extra slot would change the variance. Before its bias is added, a
-normalised stream divided by w sums to 0, so the direction 1/w is unused. ``ln_final.b`` is therefore 1
-in this direction, and ``W_U`` reads the bias from it.
+the unembedding has biases. The export therefore adds a last slot to the residual stream. This slot is
+always 1, and these biases are read from it. The other slots keep their order.
 
 The sink becomes a separate token, the last row of W_E, and inputs begin with it. Numbers are not ids,
 so the input of a model on numbers is the residual stream: ``hooked(inputs, start_at_layer=0)``.
@@ -27,7 +22,7 @@ import numpy as np
 
 from locum.errors import CompileError
 from locum.networks.transformer.config import Config
-from locum.networks.transformer.weights import Array, NormWeights, Weights
+from locum.networks.transformer.weights import HARD, Array, Weights
 
 
 def settings(config: Config, weights: Weights) -> dict[str, Any]:
@@ -38,7 +33,7 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
     hidden = max((feed.W_out.shape[0] for feed in feeds), default=0)
     return {
         "n_layers": max(len(weights.layers), 1),
-        "d_model": weights.W_E.shape[1] + (weights.norm is None),
+        "d_model": weights.W_E.shape[1] + 1,
         "n_ctx": weights.W_pos.shape[0],
         "d_head": max((part.W_Q.shape[2] for part in attentions), default=1),
         "n_heads": max((part.heads for part in attentions), default=1),
@@ -51,8 +46,7 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
         "d_vocab_out": weights.W_U.shape[1],
         "attention_dir": "causal" if config.causal else "bidirectional",
         "positional_embedding_type": "standard",
-        "normalization_type": None if weights.norm is None else "LN",
-        "eps": 1e-5 if weights.norm is None else weights.norm.epsilon,
+        "normalization_type": None,
         # Since 4.0 scores are always divided by √d_head; see ``state``.
         "use_attn_scale": True,
         "init_weights": False,
@@ -74,11 +68,8 @@ def state(config: Config, weights: Weights) -> dict[str, Array]:
         "unembed.W_U": _padded(weights.W_U, (d, sizes["d_vocab_out"])),
         "unembed.b_U": np.zeros_like(weights.b_U),
     }
-    if weights.norm is None:
-        arrays["pos_embed.W_pos"][:, -1] = 1
-        arrays["unembed.W_U"][-1] = weights.b_U
-    else:
-        arrays |= _last_norm(weights, weights.norm)
+    arrays["pos_embed.W_pos"][:, -1] = 1
+    arrays["unembed.W_U"][-1] = weights.b_U
     shapes: dict[str, tuple[int, ...]] = {f"W_{name}": (heads, d, width) for name in "QKV"}
     shapes |= {f"b_{name}": (heads, width) for name in "QKV"}
     shapes |= {"W_O": (heads, width, d), "b_O": (d,)}
@@ -92,34 +83,7 @@ def state(config: Config, weights: Weights) -> dict[str, Array]:
             feed = layer.feed_forward if layer else None
             for name, array in _feed_forward(feed, sizes).items():
                 arrays[f"blocks.{number}.mlp.{name}"] = array
-        if weights.norm is not None:
-            norms = {"ln1": None if layer is None else layer.norm1}
-            if not sizes["attn_only"]:
-                norms["ln2"] = None if layer is None else layer.norm2
-            for name, norm in norms.items():
-                # An absent sublayer adds nothing for any input.
-                w, b = (np.ones(d), np.zeros(d)) if norm is None else (norm.w, norm.b)
-                arrays[f"blocks.{number}.{name}.w"] = w.astype(config.dtype)
-                arrays[f"blocks.{number}.{name}.b"] = b.astype(config.dtype)
     return arrays
-
-
-def _last_norm(weights: Weights, norm: NormWeights) -> dict[str, Array]:
-    """Return the final layer norm and an unembedding whose bias is read from the unused direction
-    1/w.
-    """
-    if not norm.w.all():
-        raise CompileError("ln_final.w: expected no zeros, got some; try to_torch()")
-    free = 1 / norm.w
-    free /= np.linalg.norm(free)
-    # The component of ``norm.b`` in the free direction would be read twice, so it is replaced.
-    bias = weights.b_U + (norm.b @ free) * (free @ weights.W_U)
-    b = norm.b + (1 - norm.b @ free) * free
-    return {
-        "ln_final.w": norm.w,
-        "ln_final.b": b,
-        "unembed.W_U": weights.W_U + np.outer(free, bias - free @ weights.W_U),
-    }
 
 
 def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
@@ -140,15 +104,12 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def inputs(config: Config, weights: Weights, encoded: Any, stream: Array) -> Any:
+def inputs(config: Config, encoded: Any, stream: Array) -> Any:
     """Return the input array of TransformerLens for a batch.
 
     The array contains token ids, preceded by the id of the sink if there is one. For a model on
-    numbers, the array is the residual stream, with an extra slot of ones if the model has no layer
-    norms.
+    numbers, the array is the residual stream, with an extra slot of ones.
     """
-    if config.vocabulary is None and weights.norm is not None:
-        return stream
     if config.vocabulary is None:
         return np.concatenate([stream, np.ones_like(stream[..., :1])], axis=-1)
     sink = np.full((len(encoded), int(config.sink)), len(config.vocabulary), dtype=np.int64)
@@ -203,18 +164,19 @@ def _kind(weights: Weights) -> str | None:
 
     Raise ``CompileError`` for heads and feed-forwards that the export does not support.
     """
-    weights.require_soft("TransformerLens")
+    for number, layer in enumerate(weights.layers):
+        if layer.attention is not None and HARD in layer.attention.kinds:
+            raise CompileError(
+                "TransformerLens: expected softmax attention, got a hard attention head; try "
+                "attention='softmax' in locum.compile",
+                f"layer {number}",
+            )
     kinds = weights.feed_forwards
-    if weights.norm is not None and "glu" in kinds:
-        raise CompileError(
-            "TransformerLens: expected relu or gelu feed-forwards in a network with layer norms, got "
-            "gated ones; try to_torch()"
-        )
     if "exact" in kinds or len(kinds) > 1:
         raise CompileError(
             "TransformerLens: expected feed-forwards of one kind (relu, gelu or glu) in all layers, "
-            "got "
-            f"{' and '.join(sorted(kinds))}; try feed_forward='glu', 'gelu' or 'relu' in locum.compile"
+            f"got {' and '.join(sorted(kinds))}; try feed_forward='glu', 'gelu' or 'relu' in "
+            "locum.compile"
         )
     return kinds.pop() if kinds else None
 

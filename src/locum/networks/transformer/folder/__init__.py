@@ -1,1 +1,1 @@
-"""Save transformers in folders with config.json and model.safetensors, and read untrusted folders."""
+"""Save transformers in folders with config.json and model.safetensors, and load them."""

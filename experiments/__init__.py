@@ -1,1 +1,0 @@
-"""Experiments whose results are on the pages docs/architectures.md and docs/learning.md."""

@@ -1,1 +1,0 @@
-"""Run small models of the types in the transformers library on U."""

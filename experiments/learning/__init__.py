@@ -1,1 +1,0 @@
-"""Write the table of results and the charts of docs/learning.md."""
