@@ -1,8 +1,11 @@
-"""Random RASP programs as nested tuples (see reference.py), and the same programs for Locum."""
+"""Random RASP programs as nested tuples (see reference.py), and four ways to give them to Locum."""
 
 from __future__ import annotations
 
+import json
+import operator
 import random
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,276 +13,249 @@ from hypothesis import strategies as st
 import locum
 from locum import rasp
 
+INDICES, LENGTH, TOKENS = ("indices",), ("length",), ("tokens", "asis")
+ZERO, ONE, TWO, THREE, FOUR = (("constant", k) for k in range(5))
+LAST = ("subtract", LENGTH, ONE)
+
+# Selectors and numbers of real programs ----------------------------------------------------------
+
+BEFORE = ("select", INDICES, INDICES, "<=")
+PREVIOUS = ("select", INDICES, ("subtract", INDICES, ONE), "==")
+ALIKE = ("select", TOKENS, TOKENS, "==")
+REVERSED = ("select", INDICES, ("subtract", LAST, INDICES), "==")
+PARITY, PAIR = ("modulo", INDICES, TWO), ("floor_divide", INDICES, TWO)
+COLUMN, ROW = ("modulo", INDICES, THREE), ("floor_divide", INDICES, THREE)
+TRANSPOSED = ("select", INDICES, ("add", ("multiply", COLUMN, TWO), ROW), "==")
+NEXT = ("select", INDICES, ("add", INDICES, ONE), "==")
+SAME_ROW = ("select", ROW, ROW, "==")
+WINDOW = ("selector_and", BEFORE, ("select", INDICES, ("subtract", INDICES, THREE), ">"))
+DOUBLED = ("select", INDICES, ("multiply", INDICES, TWO), "==")
+
+# What programs are drawn from --------------------------------------------------------------------
+
 SMALL = (-3, -2, -1, 0, 0, 1, 1, 2, 2, 3, 4, 5)
 FLOATS = (0.0, 0.5, -1.5, 2.0, 0.25, 1e300)
 TEXTS = ("a", "b", "ab", "1", "")
-#: Kinds of inputs: tokens, the longest input.
-TOKENS = {
-    "text": ("abc12", 6), "ints": (range(-3, 6), 6), "mixed": ((*SMALL, *FLOATS), 6),
-    "long": (range(5), 40), "booleans": ((True, False), 4), "words": (("a", "b", "ab"), 12), "digits": (range(4), 12),
-}  # fmt: skip
+PREDICATES = ("==", "==", "<=", "<", "!=", ">", ">=")
+#: Kinds of inputs: tokens, and the length of the longest input.
+INPUTS: dict[str, tuple[tuple[Any, ...], int]] = {
+    "text": (tuple("abc12"), 6),
+    "ints": (tuple(range(-3, 6)), 6),
+    "mixed": ((*SMALL, *FLOATS), 6),
+    "long": (tuple(range(5)), 40),
+    "booleans": ((True, False), 4),
+    "words": (("a", "b", "ab"), 12),
+    "digits": (tuple(range(4)), 12),
+}
 
 N, B, T, S, A = "number", "boolean", "text", "selector", "any"
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 #: Operations: kinds of the arguments, and the kind of the result.
 SIGNATURES: dict[str, tuple[tuple[str, ...], str]] = {
-    **dict.fromkeys(("add", "subtract", "multiply", "minimum", "maximum"), ((N, N), N)),
-    **dict.fromkeys(("divide", "modulo", "floor_divide"), ((N, N), N)),
-    **dict.fromkeys(("negate", "absolute", "floor", "round", "exp", "sin", "tanh"), ((N,), N)),
-    **dict.fromkeys(
-        ("log", "sqrt", "cos", "erf", "float64", "float32", "float16", "bfloat16"), ((N,), N)
-    ),
-    **dict.fromkeys(
-        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), ((N, N), B)
-    ),
-    **dict.fromkeys(("and", "or"), ((B, B), B)),
-    "not": ((B,), B),
-    "if_else": ((B, A, A), A),
-    "indicator": ((B,), N),
-    "power": ((N,), N),
-    "member": ((A,), B),
-    "lookup": ((A,), N),
-    "select": ((A, A), S),
-    **dict.fromkeys(("selector_and", "selector_or"), ((S, S), S)),
-    "selector_not": ((S,), S),
-    "best": ((S, N), S),
-    "aggregate": ((S, A), A),
-    "selector_width": ((S,), N),
-    "sum_over": ((N,), N),
+    name: (arguments, result)
+    for names, arguments, result in (
+        ("add subtract multiply divide modulo floor_divide minimum maximum", (N, N), N),
+        ("negate absolute floor round exp log sqrt sin cos tanh erf", (N,), N),
+        ("float64 float32 float16 bfloat16 power sum_over", (N,), N),
+        ("equal not_equal less less_equal greater greater_equal", (N, N), B),
+        ("and or", (B, B), B),
+        ("not", (B,), B),
+        ("if_else", (B, A, A), A),
+        ("indicator", (B,), N),
+        ("member", (A,), B),
+        ("lookup", (A,), N),
+        ("select", (A, A), S),
+        ("selector_and selector_or", (S, S), S),
+        ("selector_not", (S,), S),
+        ("best", (S, N), S),
+        ("aggregate", (S, A), A),
+        ("selector_width", (S,), N),
+    )
+    for name in words(names)
 }
 #: Attention and simple arithmetic are drawn more often than functions.
-COMMON = (
-    "select",
-    "aggregate",
-    "selector_width",
-    "add",
-    "subtract",
-    "equal",
-    "less",
-    "if_else",
-    "indicator",
-    "selector_and",
-)
+COMMON = words("select aggregate selector_width add subtract equal less if_else indicator selector_and")
 OPERATIONS = (*SIGNATURES, *COMMON * 4)
 #: Programs that compile well: comparisons, counts and choices.
 DISCRETE = (
     *COMMON * 2,
-    "and",
-    "or",
-    "not",
-    "best",
-    "selector_or",
-    "selector_not",
-    "modulo",
-    "minimum",
-    "member",
-    "not_equal",
-    "multiply",
-    "negate",
+    *words("and or not best selector_or selector_not modulo minimum member not_equal multiply negate"),
 )
 #: Programs of positions: products of matrices, transposes, windows and groups.
 POSITIONS = (
-    *("select", "aggregate", "aggregate", "sum_over") * 3,
-    *(
-        "add",
-        "subtract",
-        "modulo",
-        "floor_divide",
-        "multiply",
-        "selector_and",
-        "selector_width",
-        "best",
-        "if_else",
-        "less",
-    ),
+    *words("select aggregate aggregate sum_over") * 3,
+    *words("add subtract modulo floor_divide multiply selector_and selector_width best if_else less"),
 )
-INDEX, TOKENS_ = ("indices",), ("tokens", "asis")
+USEFUL = ((S, BEFORE), (S, PREVIOUS), (S, ALIKE), (S, REVERSED), (N, PARITY), (N, PAIR))
+POSITIONAL = (
+    *((S, p) for p in (NEXT, PREVIOUS, DOUBLED, SAME_ROW, TRANSPOSED, WINDOW)),
+    *((N, p) for p in (COLUMN, ROW, PARITY, PAIR)),
+)
 
 
-def _position(op: str, k: int) -> Any:
-    return (op, INDEX, ("constant", k))
+class Growth:
+    """A pool of parts from which a program grows; shared parts are the same object."""
 
+    def __init__(self, rng: random.Random, kind: str, useful: Any, typed: float) -> None:
+        self.rng, self.kind, self.typed = rng, kind, typed
+        self.pool = [(kind, TOKENS), (N, INDICES), (N, LENGTH), (N, ("constant", rng.choice(SMALL)))]
+        self.pool += [rng.choice(useful[:4]), rng.choice(useful)]
+        if kind == A:
+            atoms = (N, rng.choice(FLOATS)), (T, rng.choice(TEXTS))
+            self.pool += [*((k, ("constant", a)) for k, a in atoms), (T, ("tokens", "str"))]
+        self.leaves, self.unused = len(self.pool), []
 
-POSITIONAL = [
-    *(
-        (S, ("select", INDEX, _position(op, k), "=="))
-        for op, k in (("add", 1), ("subtract", 2), ("modulo", 3), ("multiply", 2))
-    ),
-    (S, ("select", _position("floor_divide", 3), _position("floor_divide", 3), "==")),
-    (
-        S,
-        (
-            "select",
-            INDEX,
-            (
-                "add",
-                ("multiply", _position("modulo", 3), ("constant", 2)),
-                _position("floor_divide", 3),
-            ),
-            "==",
-        ),
-    ),
-    (
-        S,
-        (
-            "selector_and",
-            ("select", INDEX, INDEX, "<="),
-            ("select", INDEX, _position("subtract", 3), ">"),
-        ),
-    ),
-    (N, _position("modulo", 4)),
-    (N, _position("floor_divide", 2)),
-]
-USEFUL = [  # what real selectors are made of
-    (S, ("select", ("indices",), ("indices",), "<=")),
-    (S, ("select", ("indices",), ("subtract", ("indices",), ("constant", 1)), "==")),
-    (S, ("select", ("tokens", "asis"), ("tokens", "asis"), "==")),
-    (
-        S,
-        (
-            "select",
-            ("indices",),
-            ("subtract", ("subtract", ("length",), ("constant", 1)), ("indices",)),
-            "==",
-        ),
-    ),
-    (N, ("modulo", ("indices",), ("constant", 2))),
-    (N, ("floor_divide", ("indices",), ("constant", 2))),
-]
+    def pick(self, wanted: str) -> tuple[str, Any]:
+        """A part of the wanted kind, in half of the cases one that is not used yet."""
+        options = [p for p in self.pool if (p[0] == S) == (wanted == S)]
+        if self.rng.random() < self.typed:
+            options = [p for p in options if p[0] == wanted or A in (wanted, p[0])] or options
+        fresh = [p for p in options if p in self.unused]
+        chosen = self.rng.choice(fresh if fresh and self.rng.random() < 0.6 else options)
+        if chosen in self.unused:
+            self.unused.remove(chosen)
+        return chosen
+
+    def part(self, kind: str) -> Any:
+        return self.pick(kind)[1]
+
+    def atoms(self) -> tuple[Any, ...]:
+        """One to three atoms, which may occur in the input."""
+        atoms = {A: (*range(-1, 4), *TEXTS), N: tuple(range(5)), T: tuple("abc")}[self.kind]
+        return tuple(self.rng.sample(atoms, self.rng.randint(1, 3)))
+
+    def sum_of(self, name: str) -> Any:
+        """A sum over a family, of values or of heads."""
+        head = ("family", name, self.rng.randint(1, 3))
+        body: Any = (self.rng.choice(("add", "multiply")), self.part(N), head)
+        if self.rng.random() < 0.5:
+            shifted = ("select", INDICES, ("add", INDICES, head), "==")
+            body = ("aggregate", shifted, body, self.rng.choice(SMALL))
+        return ("sum_over", (head,), body)
+
+    def make(self, op: str, number: int) -> tuple[str, Any]:
+        """A new part with this operation, and its kind."""
+        wanted, result = SIGNATURES[op]
+        if op == "sum_over":
+            return N, self.sum_of(f"l{number}")
+        if op == "if_else":
+            condition, (result, then) = self.part(B), self.pick(A)
+            return result, (op, condition, then, self.part(result))
+        parts = [self.pick(kind) for kind in wanted]
+        made = (op, *(p for _, p in parts))
+        match op:
+            case "power":
+                made += (("constant", self.rng.randrange(4)),)
+            case "member":
+                made += (self.atoms(),)
+            case "lookup":
+                made += (tuple((atom, i - 1) for i, atom in enumerate(self.atoms())),)
+            case "select":
+                made += (self.rng.choice(PREDICATES),)
+            case "aggregate":
+                result = parts[1][0]
+                made += (self.rng.choice(TEXTS if result == T else SMALL),)
+        return result, made
+
+    def add(self, op: str) -> None:
+        self.pool.append(self.make(op, len(self.pool)))
+        self.unused.append(self.pool[-1])
 
 
 def grow(
-    seed: int,
+    rng: random.Random,
     size: int = 9,
     operations: tuple[str, ...] = OPERATIONS,
+    *,
     typed: float = 0.9,
     kind: str = A,
-    useful: Any = None,
+    useful: Any = USEFUL,
+    selector: bool = False,
 ) -> Any:
-    """A program of up to ``size`` operations for inputs of one kind; most arguments have the expected types."""
-    rng = random.Random(seed)
-    pool: list[tuple[str, Any]] = [(kind, ("tokens", "asis")), (N, ("indices",)), (N, ("length",))]
-    pool += [
-        (N, ("constant", rng.choice(SMALL))),
-        rng.choice((useful or USEFUL)[:4]),
-        rng.choice(useful or USEFUL),
-    ]
-    if kind == A:
-        pool += [(N, ("constant", rng.choice(FLOATS))), (T, ("constant", rng.choice(TEXTS)))]
-        pool += [(T, ("tokens", "str"))]
-    leaves, unused = len(pool), []
+    """A program of up to ``size`` operations for inputs of one kind.
 
-    def pick(wanted: str) -> tuple[str, Any]:
-        """A part of the wanted kind, in half of the cases one that is not used yet."""
-        options = [p for p in pool if (p[0] == S) == (wanted == S)]
-        if rng.random() < typed:
-            options = [p for p in options if p[0] == wanted or A in (wanted, p[0])] or options
-        fresh = [p for p in options if p in unused]
-        chosen = rng.choice(fresh) if fresh and rng.random() < 0.6 else rng.choice(options)
-        if chosen in unused:
-            unused.remove(chosen)
-        return chosen
-
-    for place in range(size):
-        op = rng.choice(operations)
-        wanted, result = SIGNATURES[op]
-        match op:
-            case "sum_over":
-                head = ("family", f"l{place}", rng.randint(1, 3))
-                inner = (rng.choice(("add", "multiply")), pick(N)[1], head)
-                if rng.random() < 0.5:
-                    chosen = ("select", ("indices",), ("add", ("indices",), head), "==")
-                    inner = ("aggregate", chosen, inner, rng.choice(SMALL))
-                made = ("sum_over", (head,), inner)
-            case "power":
-                made = ("power", pick(N)[1], ("constant", rng.randrange(4)))
-            case "member":
-                made = ("member", pick(A)[1], some_atoms(rng, kind))
-            case "lookup":
-                made = (
-                    "lookup",
-                    pick(A)[1],
-                    tuple((k, i - 1) for i, k in enumerate(some_atoms(rng, kind))),
-                )
-            case "select":
-                made = ("select", pick(A)[1], pick(A)[1], rng.choice(PREDICATES))
-            case "aggregate":
-                selector, (result, inner) = pick(S)[1], pick(A)
-                made = ("aggregate", selector, inner, rng.choice(TEXTS if result == T else SMALL))
-            case "if_else":
-                condition, (result, then) = pick(B)[1], pick(A)
-                made = ("if_else", condition, then, pick(result)[1])
-            case _:
-                made = (op, *(pick(k)[1] for k in wanted))
-        pool.append((result, made))
-        unused.append(pool[-1])
-    made = [p for k, p in pool[leaves:] if k != S]
-    return max(made, key=depth) if made else ("indices",)
+    A share of ``typed`` of the arguments have the expected types. The result is the deepest s-op, or
+    the deepest selector.
+    """
+    growth = Growth(rng, kind, useful, typed)
+    for _ in range(size):
+        growth.add(rng.choice(operations))
+    made = [p for k, p in growth.pool[growth.leaves :] if (k == S) == selector]
+    return max(made, key=depth) if made else (ALIKE if selector else INDICES)
 
 
 def depth(p: Any) -> int:
     return 1 + max(map(depth, p), default=0) if isinstance(p, tuple) else 0
 
 
-def some_atoms(rng: random.Random, kind: str) -> tuple[Any, ...]:
-    atoms = {A: (*range(-1, 4), *TEXTS), N: range(5), T: "abc"}[kind]
-    return tuple(rng.sample(tuple(atoms), rng.randint(1, 3)))
+@st.composite
+def programs(draw: st.DrawFn, size: int = 9, **options: Any) -> Any:
+    """A program; all choices are drawn by hypothesis, so failures shrink."""
+    rng = draw(st.randoms(use_true_random=False))
+    return grow(rng, draw(st.integers(1, size)), **options)
 
 
 @st.composite
 def cases(
-    draw: st.DrawFn, size: int = 9, tokens: tuple[str, ...] = tuple(TOKENS), **options: Any
+    draw: st.DrawFn, size: int = 9, inputs: tuple[str, ...] = tuple(INPUTS), **options: Any
 ) -> tuple[Any, list[Any]]:
-    """A program and an input; a failing case shrinks to a smaller size and a shorter input."""
-    program = grow(draw(SEEDS), draw(st.integers(1, size)), **options)
-    atoms, longest = TOKENS[draw(st.sampled_from(tokens))]
-    return program, random.Random(draw(SEEDS)).choices(tuple(atoms), k=draw(st.integers(1, longest)))
+    """A program and an input."""
+    atoms, longest = INPUTS[draw(st.sampled_from(inputs))]
+    tokens = draw(st.lists(st.sampled_from(atoms), min_size=1, max_size=longest))
+    return draw(programs(size, **options)), tokens
 
 
-SEEDS = st.integers(0, 2**32)
-PREDICATES = ("==", "==", "<=", "<", "!=", ">", ">=")
+# The same programs, written with Locum's public functions ----------------------------------------
 
-# The same programs, written with Locum's public functions ---------------------------------------------
-
-BINARY = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b, "modulo": lambda a, b: a % b, "floor_divide": lambda a, b: a // b,
-    "power": lambda a, b: a**b, "minimum": locum.minimum, "maximum": locum.maximum,
-    "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b,
-    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "selector_and": lambda a, b: a & b,
-    "selector_or": lambda a, b: a | b, "best": locum.best,
-}  # fmt: skip
-UNARY = {
-    "negate": lambda a: -a, "absolute": abs, "not": lambda a: ~a, "selector_not": lambda a: ~a, "round": round,
-    "indicator": locum.indicator, "selector_width": locum.selector_width,
-    **{f: getattr(locum, f) for f in ("exp", "log", "sqrt", "erf", "tanh", "sin", "cos", "floor")},
-    **{f: getattr(rasp, f) for f in ("float64", "float32", "float16", "bfloat16")},
-}  # fmt: skip
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "modulo": operator.mod,
+    "floor_divide": operator.floordiv,
+    "power": operator.pow,
+    "negate": operator.neg,
+    "absolute": abs,
+    "round": round,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    **dict.fromkeys(("and", "selector_and"), operator.and_),
+    **dict.fromkeys(("or", "selector_or"), operator.or_),
+    **dict.fromkeys(("not", "selector_not"), operator.invert),
+    "if_else": locum.where,
+}
 
 
 def to_locum(program: Any) -> Any:
-    """The program as an s-op or selector; shared parts are built once."""
+    """The program as an s-op or a selector; shared parts are built once."""
     made: dict[int, Any] = {}
+    families: dict[str, Any] = {}
 
     def build(p: Any) -> Any:
         if id(p) not in made:
             made[id(p)] = make(p)
         return made[id(p)]
 
-    families: dict[str, Any] = {}
-
     def make(p: Any) -> Any:
         match p:
             case "tokens", cast:
                 return locum.tokens if cast == "asis" else getattr(locum, f"tokens_{cast}")
-            case (("indices" | "length"),):
+            case ("indices",) | ("length",):
                 return getattr(locum, p[0])
             case "constant", atom:
                 return locum.constant(atom)
             case "family", name, size:
-                if name not in families:
-                    families[name] = locum.family(size)
-                return families[name]
+                return families.setdefault(name, locum.family(size))
             case "sum_over", heads, body:
                 return locum.sum_over(*map(build, heads), build(body))
             case "select", keys, queries, predicate:
@@ -290,77 +266,123 @@ def to_locum(program: Any) -> Any:
                 return locum.member(build(a), atoms)
             case "lookup", a, rows:
                 return locum.lookup(build(a), dict(rows))
-            case "if_else", c, a, b:
-                return locum.where(build(c), build(a), build(b))
-            case op, a, b:
-                return BINARY[op](build(a), build(b))
-            case op, a:
-                return UNARY[op](build(a))
+            case op, *arguments:
+                return (OPERATORS.get(op) or getattr(rasp, op))(*map(build, arguments))
 
     return build(program)
 
 
-# … and as RASP text -------------------------------------------------------------------------------------
+# … as RASP text ----------------------------------------------------------------------------------
 
-SIGNS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "floor_divide": "//",
-    "power": "^", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
-    "greater_equal": ">=", "and": "and", "or": "or", "selector_and": "and", "selector_or": "or",
-}  # fmt: skip
+SIGNS = dict(
+    zip(
+        words("add subtract multiply divide modulo floor_divide power equal not_equal less less_equal")
+        + words("greater greater_equal and or selector_and selector_or"),
+        words("+ - * / % // ^ == != < <= > >= and or and or"),
+        strict=True,
+    )
+)
 CALLS = {"absolute": "abs", "minimum": "min", "maximum": "max"}
 
 
-def to_text(program: Any) -> str:
-    """The program as RASP text: one assignment for each part, the last statement shows the value."""
+def to_text(program: Any, asis: str = "tokens") -> str:
+    """The program as RASP text: one assignment for each part, the last statement shows the value.
+
+    RASP text has no name for the input as it is, so ``asis`` is the name that is written for it.
+    """
     lines: list[str] = []
     names: dict[int, str] = {}
 
-    def show(p: Any, inline: bool = False) -> str:
-        if id(p) in names:
-            return names[id(p)]
-        text = expression(p, inline)
-        if inline or p[0] == "family":
-            return text
-        names[id(p)] = f"v{len(names)}"
-        lines.append(f"{names[id(p)]} = {text};")
+    def name(p: Any) -> str:
+        if p[0] == "family":
+            return p[1]
+        if id(p) not in names:
+            text = write(p, name)
+            names[id(p)] = f"v{len(names)}"
+            lines.append(f"{names[id(p)]} = {text};")
         return names[id(p)]
 
-    def expression(p: Any, inline: bool) -> str:
-        sub = lambda x: show(x, inline)  # noqa: E731
+    def inline(p: Any) -> str:
+        return names.get(id(p)) or write(p, inline)
+
+    def write(p: Any, part: Callable[[Any], str]) -> str:
         match p:
             case "tokens", cast:
-                return "tokens_asis" if cast == "asis" else f"tokens_{cast}"
-            case (("indices" | "length"),):
-                return p[0]
+                return asis if cast == "asis" else f"tokens_{cast}"
+            case ("indices",) | ("length",) | ("family", _, _):
+                return p[p[0] == "family"]
             case "constant", atom:
-                return f"constant({quoted(atom)})"
-            case "family", name, _:
-                return name
+                return f"constant({quote(atom)})"
             case "sum_over", heads, body:
-                rows = ", ".join(f"{name} in range({size})" for _, name, size in heads)
-                return f"(sum {rows} {{ {show(body, inline=True)} }})"
+                rows = ", ".join(f"{head} in range({size})" for _, head, size in heads)
+                return f"(sum {rows} {{ {inline(body)} }})"
             case "select", keys, queries, predicate:
-                return f"select({sub(keys)}, {sub(queries)}, {predicate})"
+                return f"select({part(keys)}, {part(queries)}, {predicate})"
             case "aggregate", selector, values, default:
-                return f"aggregate({sub(selector)}, {sub(values)}, {quoted(default)})"
+                return f"aggregate({part(selector)}, {part(values)}, {quote(default)})"
             case "member", a, atoms:
-                return f"({sub(a)} in [{', '.join(map(quoted, atoms))}])"
+                return f"({part(a)} in [{', '.join(map(quote, atoms))}])"
             case "lookup", a, rows:
-                return f"({{{', '.join(f'{quoted(k)}: {quoted(v)}' for k, v in rows)}}}[{sub(a)}])"
-            case "if_else", c, a, b:
-                return f"({sub(a)} if {sub(c)} else {sub(b)})"
+                return f"({{{', '.join(f'{quote(k)}: {quote(v)}' for k, v in rows)}}}[{part(a)}])"
+            case "if_else", condition, a, b:
+                return f"({part(a)} if {part(condition)} else {part(b)})"
             case op, a, b if op in SIGNS:
-                return f"({sub(a)} {SIGNS[op]} {sub(b)})"
+                return f"({part(a)} {SIGNS[op]} {part(b)})"
             case (("not" | "selector_not"), a):
-                return f"(not {sub(a)})"
+                return f"(not {part(a)})"
             case "negate", a:
-                return f"(-{sub(a)})"
-            case op, *args:
-                return f"{CALLS.get(op, op)}({', '.join(map(sub, args))})"
+                return f"(-{part(a)})"
+            case op, *arguments:
+                return f"{CALLS.get(op, op)}({', '.join(map(part, arguments))})"
 
-    last = show(program)
+    last = name(program)
     return "\n".join([*lines, f"{last};"])
 
 
-def quoted(atom: Any) -> str:
+def quote(atom: Any) -> str:
     return f'"{atom}"' if isinstance(atom, str) else str(atom)
+
+
+# … and as a JSON file ----------------------------------------------------------------------------
+
+#: Names of the attributes of operations, by the last element of the tuple.
+ATTRIBUTES = {
+    "tokens": "cast",
+    "constant": "value",
+    "select": "predicate",
+    "aggregate": "default",
+    "member": "values",
+    "lookup": "table",
+}
+
+
+def to_json(program: Any) -> str:
+    """The program as the JSON text of a program file: a list of nodes, each after its inputs."""
+    rows: list[Any] = []
+    numbers: dict[int, int] = {}
+
+    def number(p: Any) -> int:
+        if id(p) not in numbers:
+            op, *parts = p
+            attributes = {}
+            if op == "family":
+                parts, attributes = [], {"name": p[1], "size": p[2]}
+            elif op == "sum_over":
+                parts = [parts[1], *parts[0]]
+            elif op in ATTRIBUTES:
+                value = parts.pop()
+                canonical = sorted(value, key=type_and_value) if op in ("member", "lookup") else value
+                attributes = {ATTRIBUTES[op]: canonical}
+            row = [op, [number(part) for part in parts], attributes]
+            numbers[id(p)] = len(rows)
+            rows.append(row)
+        return numbers[id(p)]
+
+    number(program)
+    return json.dumps({"format": "locum.graph", "version": 1, "nodes": rows})
+
+
+def type_and_value(atom: Any) -> tuple[str, Any]:
+    """The order of the atoms in a file, and of the keys of a table."""
+    key = atom[0] if isinstance(atom, tuple) else atom
+    return type(key).__name__, key

@@ -1,31 +1,44 @@
 """The meaning of RASP programs, in plain Python: the oracle of the tests. It does not import locum.
 
-A program is a nested tuple: ("aggregate", selector, values, default), ("add", a, b), ("tokens", "asis"),
-("constant", 3), ("select", keys, queries, "=="), ("sum_over", (("family", "l", 3),), body), …
-An s-op evaluates to a list with one value per position, a selector to rows of booleans (one per query).
+A program is a nested tuple, such as ("aggregate", selector, values, default), ("tokens", "asis"),
+("constant", 3), ("select", keys, queries, "==") or ("sum_over", (("family", "l", 3),), body). An s-op
+evaluates to a list with one value for each position, a selector to a row of booleans for each query.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import struct
+from collections.abc import Callable, Mapping
 from typing import Any
 
 COMPARE = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-CAST = {"asis": lambda t: t, "str": str, "int": int, "float": float, "bool": bool}
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+CASTS: dict[str, Callable[[Any], Any]] = {
+    "asis": lambda token: token,
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+}
+SELECTORS = {"select", "best", "selector_and", "selector_or", "selector_not"}
 
 
-class Undefined(Exception):
+class UndefinedError(Exception):
     """The program has no value on this input."""
 
 
 def narrow(form: str, value: float) -> float:
     """Round to a narrower float, ties to even; b is bfloat16, the upper half of a float32."""
-    single = struct.unpack("<f", struct.pack("<f", value))[0]  # raises OverflowError
+    single = struct.unpack("<f", struct.pack("<f", float(value)))[0]  # raises OverflowError
     if form == "f":
         return single
     if form == "e":
@@ -57,51 +70,84 @@ def table(a: Any, rows: tuple[tuple[Any, Any], ...]) -> Any:
     raise ValueError("not in the table")
 
 
-ELEMENTWISE = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
-    "modulo": remainder, "floor_divide": operator.floordiv, "power": power, "negate": operator.neg,
-    "absolute": abs, "minimum": lambda a, b: a if a < b else b, "maximum": lambda a, b: a if a > b else b,
-    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "erf": math.erf, "tanh": math.tanh,
-    "sin": math.sin, "cos": math.cos, "floor": math.floor, "round": round,
-    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
-    "greater": operator.gt, "greater_equal": operator.ge,
-    "and": lambda a, b: bool(a) and bool(b), "or": lambda a, b: bool(a) or bool(b),
-    "not": operator.not_, "if_else": lambda c, a, b: a if c else b, "indicator": lambda a: 1 if a else 0,
-    "float64": lambda a: float(a + 0), "float32": lambda a: narrow("f", a + 0),
-    "float16": lambda a: narrow("e", a + 0), "bfloat16": lambda a: narrow("b", a + 0),
-}  # fmt: skip
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "modulo": remainder,
+    "floor_divide": operator.floordiv,
+    "power": power,
+    "negate": operator.neg,
+    "absolute": abs,
+    "minimum": lambda a, b: a if a < b else b,
+    "maximum": lambda a, b: a if a > b else b,
+    **{
+        name: getattr(math, name)
+        for name in ("exp", "log", "sqrt", "erf", "tanh", "sin", "cos", "floor")
+    },
+    "round": round,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+    "not": operator.not_,
+    "if_else": lambda condition, a, b: a if condition else b,
+    "indicator": lambda a: 1 if a else 0,
+    "float64": lambda a: float(a + 0),
+    "float32": lambda a: narrow("f", a + 0),
+    "float16": lambda a: narrow("e", a + 0),
+    "bfloat16": lambda a: narrow("b", a + 0),
+}
 
 
 def run(program: Any, tokens: list[Any]) -> list[Any]:
-    """The value of a program on an input; raises Undefined."""
-    try:
-        return Run(tokens).value(program, {})
-    except (ArithmeticError, TypeError, ValueError) as error:
-        raise Undefined(str(error)) from None
+    """The value of a program on an input; raises UndefinedError."""
+    return Run(tokens).defined(program)
 
 
 class Run:
+    """The values of a program and of its parts on one input."""
+
+    elementwise: Mapping[str, Callable[..., Any]] = ELEMENTWISE
+
     def __init__(self, tokens: list[Any]) -> None:
-        self.tokens, self.size, self.memory = tokens, len(tokens), {}
+        self.tokens, self.size = tokens, len(tokens)
+        self.memory: dict[Any, list[Any]] = {}
+
+    def defined(self, program: Any) -> list[Any]:
+        """The value of a program; raises UndefinedError."""
+        try:
+            return self.value(program, {})
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise UndefinedError(str(error)) from None
+
+    def is_defined(self, program: Any) -> bool:
+        try:
+            return bool(self.defined(program))
+        except UndefinedError:
+            return False
 
     def value(self, p: Any, heads: dict[str, int]) -> list[Any]:
         key = (id(p), *sorted(heads.items()))
         if key not in self.memory:
             result = self.compute(p, heads)
-            if p[0] not in SELECTORS:  # a sequence may not mix strings with numbers
-                if len({isinstance(v, str) for v in result}) > 1:
-                    raise TypeError("mixture")
+            if p[0] not in SELECTORS and len({isinstance(v, str) for v in result}) > 1:
+                raise TypeError("a sequence of strings and numbers")
             self.memory[key] = result
         return self.memory[key]
 
     def compute(self, p: Any, heads: dict[str, int]) -> list[Any]:
         op, *rest = p
-        everywhere = range(self.size)
         match op, rest:
             case "tokens", [cast]:
-                return [CAST[cast](t) for t in self.tokens]
+                return [CASTS[cast](token) for token in self.tokens]
             case "indices", []:
-                return list(everywhere)
+                return list(range(self.size))
             case "length", []:
                 return [self.size] * self.size
             case "constant", [atom]:
@@ -110,62 +156,77 @@ class Run:
                 return [heads[name]] * self.size
             case "sum_over", [families, body]:
                 total = [0] * self.size
-                for chosen in members(families):
-                    values = self.value(body, heads | chosen)
-                    total = [a + b for a, b in zip(total, values, strict=True)]
+                names = [name for _, name, _ in families]
+                for chosen in itertools.product(*(range(size) for _, _, size in families)):
+                    values = self.value(body, heads | dict(zip(names, chosen, strict=True)))
+                    total = list(map(operator.add, total, values))
                 return total
             case "select", [keys, queries, predicate]:
                 ks, qs = self.value(keys, heads), self.value(queries, heads)
                 return [[COMPARE[predicate](k, q) for k in ks] for q in qs]
             case "best", [selector, score]:
                 rows, scores = self.value(selector, heads), self.value(score, heads)
-                return [best(row, scores) for row in rows]
+                return [self.best(row, scores) for row in rows]
             case "selector_not", [a]:
                 return [[not x for x in row] for row in self.value(a, heads)]
             case (("selector_and" | "selector_or"), [a, b]):
-                both = zip(self.value(a, heads), self.value(b, heads), strict=True)
                 join = operator.and_ if op == "selector_and" else operator.or_
-                return [[join(x, y) for x, y in zip(*rows, strict=True)] for rows in both]
+                both = zip(self.value(a, heads), self.value(b, heads), strict=True)
+                return [list(map(join, *rows)) for rows in both]
             case "selector_width", [selector]:
                 return [sum(row) for row in self.value(selector, heads)]
             case "aggregate", [selector, values, default]:
-                return aggregate(self.value(selector, heads), self.value(values, heads), default)
-            case (("member" | "lookup"), [a, atoms]):
-                inner = self.value(a, heads)
-                if op == "member":
-                    return [any(v == atom for atom in atoms) for v in inner]
-                return [table(v, atoms) for v in inner]
+                rows = self.value(selector, heads)
+                return self.aggregate(rows, self.value(values, heads), default)
+            case "member", [a, atoms]:
+                return [any(v == atom for atom in atoms) for v in self.value(a, heads)]
+            case "lookup", [a, atoms]:
+                return [table(v, atoms) for v in self.value(a, heads)]
             case _:
-                return list(map(ELEMENTWISE[op], *(self.value(a, heads) for a in rest)))
+                return list(map(self.elementwise[op], *(self.value(a, heads) for a in rest)))
+
+    def best(self, row: list[bool], scores: list[Any]) -> list[bool]:
+        """The selected keys with the largest score."""
+        chosen = [s for s, here in zip(scores, row, strict=True) if here]
+        return [
+            here and not any(other > s for other in chosen) for s, here in zip(scores, row, strict=True)
+        ]
+
+    def aggregate(self, rows: list[list[bool]], values: list[Any], default: Any) -> list[Any]:
+        """The mean of the selected values, at each query."""
+        result = []
+        for row in rows:
+            chosen = [v for v, here in zip(values, row, strict=True) if here]
+            if len(chosen) < 2:
+                result += chosen or [default]
+            elif any(isinstance(v, str) for v in values) or all(isinstance(v, bool) for v in values):
+                raise TypeError("the mean of values that are not numbers")
+            else:
+                result.append(self.mean(chosen))
+        return result
+
+    def mean(self, values: list[Any]) -> Any:
+        return sum(values) / len(values)
 
 
-SELECTORS = {"select", "best", "selector_and", "selector_or", "selector_not"}
+#: Operations that have a value only if all their arguments have one.
+STRICT = {*ELEMENTWISE, "member", "lookup"} - {"if_else", "multiply"}
 
 
-def members(families: Any) -> list[dict[str, int]]:
-    result: list[dict[str, int]] = [{}]
-    for _, name, size in families:
-        result = [chosen | {name: head} for chosen in result for head in range(size)]
-    return result
+def is_surely_undefined(program: Any, tokens: list[Any]) -> bool:
+    """Whether an operation is undefined that no executor may omit.
 
+    Executors may omit keys, branches, and factors of 0 (docs/execution.md). They compute all positions
+    of the result, and so of the arguments of other operations.
+    """
+    values = Run(tokens)
 
-def best(row: list[bool], scores: list[Any]) -> list[bool]:
-    chosen = [s for s, here in zip(scores, row, strict=True) if here]
-    return [here and not any(o > s for o in chosen) for s, here in zip(scores, row, strict=True)]
+    def fails(p: Any) -> bool:
+        arguments = [a for a in p[1:] if p[0] not in ("member", "lookup") or a is p[1]]
+        if p[0] not in STRICT:
+            return False
+        return any(map(fails, arguments)) or (
+            not values.is_defined(p) and all(map(values.is_defined, arguments))
+        )
 
-
-def aggregate(rows: list[list[bool]], values: list[Any], default: Any) -> list[Any]:
-    numeric = {type(v) for v in values} & {int, float} and not any(isinstance(v, str) for v in values)
-    result = []
-    for row in rows:
-        chosen = [v for v, here in zip(values, row, strict=True) if here]
-        if len(chosen) > 1 and not numeric:
-            raise TypeError("mean of values that are not numbers")
-        if len(chosen) < 2:
-            result += chosen or [default]
-            continue
-        total: Any = 0
-        for v in chosen:  # from left to right
-            total += v
-        result.append(total / len(chosen))
-    return result
+    return fails(program)
