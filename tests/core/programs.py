@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import locum
 from locum import rasp
+from tests.core.reference import SELECTORS
 
 INDICES, LENGTH, TOKENS = ("indices",), ("length",), ("tokens", "asis")
 ZERO, ONE, TWO, THREE, FOUR = (("constant", k) for k in range(5))
@@ -22,8 +23,11 @@ LAST = ("subtract", LENGTH, ONE)
 BEFORE = ("select", INDICES, INDICES, "<=")
 PREVIOUS = ("select", INDICES, ("subtract", INDICES, ONE), "==")
 ALIKE = ("select", TOKENS, TOKENS, "==")
-REVERSED = ("select", INDICES, ("subtract", LAST, INDICES), "==")
+BACK = ("subtract", LAST, INDICES)
+REVERSED = ("select", INDICES, BACK, "==")
 PARITY, PAIR = ("modulo", INDICES, TWO), ("floor_divide", INDICES, TWO)
+LATEST, TIED = ("best", ALIKE, INDICES), ("best", BEFORE, PARITY)
+COUNT, CENTRE = ("selector_width", ALIKE), ("aggregate", BEFORE, INDICES, 0)
 COLUMN, ROW = ("modulo", INDICES, THREE), ("floor_divide", INDICES, THREE)
 TRANSPOSED = ("select", INDICES, ("add", ("multiply", COLUMN, TWO), ROW), "==")
 NEXT = ("select", INDICES, ("add", INDICES, ONE), "==")
@@ -46,6 +50,7 @@ INPUTS: dict[str, tuple[tuple[Any, ...], int]] = {
     "booleans": ((True, False), 4),
     "words": (("a", "b", "ab"), 12),
     "digits": (tuple(range(4)), 12),
+    "whole": (tuple(range(-4, 9)), 30),
 }
 
 N, B, T, S, A = "number", "boolean", "text", "selector", "any"
@@ -79,21 +84,26 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], str]] = {
     for name in words(names)
 }
 #: Attention and simple arithmetic are drawn more often than functions.
-COMMON = words("select aggregate selector_width add subtract equal less if_else indicator selector_and")
+COMMON = words(
+    "select aggregate selector_width best add subtract equal less if_else indicator selector_and"
+)
 OPERATIONS = (*SIGNATURES, *COMMON * 4)
 #: Programs that compile well: comparisons, counts and choices.
 DISCRETE = (
     *COMMON * 2,
-    *words("and or not best selector_or selector_not modulo minimum member not_equal multiply negate"),
+    *words("and or not selector_or selector_not modulo minimum member not_equal multiply negate"),
 )
 #: Programs of positions: products of matrices, transposes, windows and groups.
 POSITIONS = (
     *words("select aggregate aggregate sum_over") * 3,
     *words("add subtract modulo floor_divide multiply selector_and selector_width best if_else less"),
 )
-USEFUL = ((S, BEFORE), (S, PREVIOUS), (S, ALIKE), (S, REVERSED), (N, PARITY), (N, PAIR))
+USEFUL = (
+    *((S, p) for p in (BEFORE, PREVIOUS, ALIKE, REVERSED, LATEST, TIED)),
+    *((N, p) for p in (PARITY, PAIR, BACK, COUNT, CENTRE)),
+)
 POSITIONAL = (
-    *((S, p) for p in (NEXT, PREVIOUS, DOUBLED, SAME_ROW, TRANSPOSED, WINDOW)),
+    *((S, p) for p in (NEXT, PREVIOUS, DOUBLED, SAME_ROW, TRANSPOSED, WINDOW, TIED)),
     *((N, p) for p in (COLUMN, ROW, PARITY, PAIR)),
 )
 
@@ -104,7 +114,7 @@ class Growth:
     def __init__(self, rng: random.Random, kind: str, useful: Any, typed: float) -> None:
         self.rng, self.kind, self.typed = rng, kind, typed
         self.pool = [(kind, TOKENS), (N, INDICES), (N, LENGTH), (N, ("constant", rng.choice(SMALL)))]
-        self.pool += [rng.choice(useful[:4]), rng.choice(useful)]
+        self.pool += [rng.choice([u for u in useful if u[0] == S]), *rng.sample(useful, 2)]
         if kind == A:
             atoms = (N, rng.choice(FLOATS)), (T, rng.choice(TEXTS))
             self.pool += [*((k, ("constant", a)) for k, a in atoms), (T, ("tokens", "str"))]
@@ -169,7 +179,7 @@ class Growth:
 
 def grow(
     rng: random.Random,
-    size: int = 9,
+    size: int = 10,
     operations: tuple[str, ...] = OPERATIONS,
     *,
     typed: float = 0.9,
@@ -179,35 +189,60 @@ def grow(
 ) -> Any:
     """A program of up to ``size`` operations for inputs of one kind.
 
-    A share of ``typed`` of the arguments have the expected types. The result is the deepest s-op, or
-    the deepest selector.
+    A share of ``typed`` of the arguments have the expected types. The result is the largest s-op,
+    or the largest selector.
     """
     growth = Growth(rng, kind, useful, typed)
     for _ in range(size):
         growth.add(rng.choice(operations))
     made = [p for k, p in growth.pool[growth.leaves :] if (k == S) == selector]
-    return max(made, key=depth) if made else (ALIKE if selector else INDICES)
+    return max(made, key=lambda p: len(walk(p))) if made else (ALIKE if selector else INDICES)
 
 
-def depth(p: Any) -> int:
-    return 1 + max(map(depth, p), default=0) if isinstance(p, tuple) else 0
+def walk(p: Any) -> dict[int, Any]:
+    """All parts of a program, by their ids."""
+    found = {id(p): p}
+
+    def visit(parts: Any) -> None:
+        for part in parts:
+            if isinstance(part, tuple) and part and part[0] in SIGNATURES and id(part) not in found:
+                found[id(part)] = part
+                visit(part)
+
+    visit(p)
+    return found
 
 
-@st.composite
-def programs(draw: st.DrawFn, size: int = 9, **options: Any) -> Any:
-    """A program; all choices are drawn by hypothesis, so failures shrink."""
-    rng = draw(st.randoms(use_true_random=False))
-    return grow(rng, draw(st.integers(1, size)), **options)
+def parts_of(program: Any) -> list[Any]:
+    """The parts of a program that are programs of the same kind, from the smallest to the whole."""
+    if "sum_over" in repr(program):  # parts of a sum have free families
+        return [program]
+    is_selector = program[0] in SELECTORS
+    parts = [p for p in walk(program).values() if (p[0] in SELECTORS) == is_selector]
+    return sorted(parts, key=lambda p: len(walk(p)))
 
 
 @st.composite
 def cases(
-    draw: st.DrawFn, size: int = 9, inputs: tuple[str, ...] = tuple(INPUTS), **options: Any
+    draw: st.DrawFn, size: int = 10, inputs: tuple[str, ...] = tuple(INPUTS), **options: Any
 ) -> tuple[Any, list[Any]]:
-    """A program and an input."""
-    atoms, longest = INPUTS[draw(st.sampled_from(inputs))]
-    tokens = draw(st.lists(st.sampled_from(atoms), min_size=1, max_size=longest))
-    return draw(programs(size, **options)), tokens
+    """A program and an input. Failures shrink to a part of the program and to a shorter input.
+
+    Only a seed is drawn, not each choice. Hypothesis repeats choices, so that most programs of a run
+    would be equal.
+    """
+    rng = random.Random(draw(st.binary(min_size=8, max_size=8)))
+    program = grow(rng, rng.randint(3, size), **options)
+    atoms, longest = INPUTS[rng.choice(inputs)]
+    tokens = rng.choices(atoms, k=rng.randint(1, longest))
+    parts = parts_of(program)
+    smaller = [(part, tokens[:n]) for part in parts for n in range(1, len(tokens) + 1)]
+    return draw(st.sampled_from([*smaller, *smaller[-1:] * 8 * len(smaller)]))
+
+
+def programs(size: int = 10, **options: Any) -> st.SearchStrategy[Any]:
+    """A program without an input."""
+    return cases(size, **options).map(operator.itemgetter(0))
 
 
 # The same programs, written with Locum's public functions ----------------------------------------
