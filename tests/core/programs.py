@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import locum
@@ -238,6 +239,11 @@ def cases(
     parts = parts_of(program)
     smaller = [(part, tokens[:n]) for part in parts for n in range(1, len(tokens) + 1)]
     return draw(st.sampled_from([*smaller, *smaller[-1:] * 8 * len(smaller)]))
+
+
+def examples(number: int) -> settings:
+    """Draw a number of examples; the profile ``fuzz`` draws more in proportion."""
+    return settings(max_examples=number * settings.default.max_examples // 75)
 
 
 def programs(size: int = 10, **options: Any) -> st.SearchStrategy[Any]:

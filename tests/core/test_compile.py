@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import locum
 from tests.core.programs import (
@@ -20,6 +20,7 @@ from tests.core.programs import (
     PREVIOUS,
     REVERSED,
     TOKENS,
+    examples,
     programs,
     to_locum,
 )
@@ -66,19 +67,20 @@ def check(program: Any, vocabulary: list[Any], length: int, **options: Any) -> s
     return result
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("inputs", VOCABULARIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_programs(kind: str, inputs: str) -> None:
     """Most random programs compile to each kind of network, and have the same values."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=20)
+    @examples(20)
     @given(programs(6, operations=DISCRETE, typed=1.0, kind=inputs))
     def check_one(program: Any) -> None:
         seen[check(program, VOCABULARIES[inputs], 4, **KINDS[kind])] += 1
 
     check_one()
-    assert seen["compiled"] >= (1 if kind == "causal" else 8), seen
+    assert seen["compiled"] > seen.total() / (20 if kind == "causal" else 3), seen
 
 
 SMALLER = ("selector_and", ALIKE, ("select", INDICES, INDICES, "<"))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import locum
 from locum import graph, rasp
@@ -20,6 +20,7 @@ from tests.core.programs import (
     POSITIONAL,
     POSITIONS,
     cases,
+    examples,
     to_json,
     to_locum,
     to_text,
@@ -63,7 +64,8 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-9) -> bool:
     )
 
 
-@settings(max_examples=400)
+@pytest.mark.fuzz
+@examples(400)
 @given(cases())
 def test_dense_execution(case: Any) -> None:
     """Dense execution has the same values, types and undefined inputs."""
@@ -73,7 +75,8 @@ def test_dense_execution(case: Any) -> None:
     assert found is None or same(found, wanted)
 
 
-@settings(max_examples=100)
+@pytest.mark.fuzz
+@examples(100)
 @given(cases(selector=True))
 def test_selectors(case: Any) -> None:
     """The value of a selector is its pattern, [query, key]."""
@@ -88,7 +91,8 @@ def test_selectors(case: Any) -> None:
             assert found is None or np.array_equal(found, wanted)
 
 
-@settings(max_examples=300)
+@pytest.mark.fuzz
+@examples(300)
 @given(cases())
 def test_other_executors(case: Any) -> None:
     """Other executors compute the same numbers. Only `heads` does not support some programs."""
@@ -115,7 +119,8 @@ INEXACT = words("exp log sqrt sin cos tanh erf float64 float32 float16 bfloat16"
 RATIONAL = tuple(op for op in OPERATIONS if op not in INEXACT)
 
 
-@settings(max_examples=200)
+@pytest.mark.fuzz
+@examples(200)
 @given(cases(operations=RATIONAL, inputs=("ints", "digits", "mixed"), kind="number"))
 def test_exact_domain(case: Any) -> None:
     """Exact execution has the value on fractions; IEEE arithmetic has the value on floats."""
@@ -130,7 +135,8 @@ def test_exact_domain(case: Any) -> None:
         assert close(outcome(to_locum(program), tokens, domain="ieee"), floats)
 
 
-@settings(max_examples=150)
+@pytest.mark.fuzz
+@examples(150)
 @given(cases())
 def test_text(case: Any) -> None:
     """The program as RASP text has the same values."""
@@ -154,7 +160,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-@settings(max_examples=100)
+@pytest.mark.fuzz
+@examples(100)
 @given(case=cases())
 def test_files(case: Any, folder: Path) -> None:
     """A program file in JSON is the same program; `to_rasp` and .rasp files have the same values."""
@@ -174,7 +181,8 @@ def test_files(case: Any, folder: Path) -> None:
     assert wanted is None or same(again(tokens), wanted)
 
 
-@settings(max_examples=60)
+@pytest.mark.fuzz
+@examples(60)
 @given(cases())
 def test_batches(case: Any) -> None:
     """A batch has the value of each sequence."""
@@ -187,7 +195,8 @@ def test_batches(case: Any) -> None:
         assert all(map(same, to_locum(program)(batch), wanted))
 
 
-@settings(max_examples=300)
+@pytest.mark.fuzz
+@examples(300)
 @given(cases(8, ("whole",), operations=POSITIONS, typed=1.0, kind="number", useful=POSITIONAL))
 def test_positions(case: Any) -> None:
     """Programs of positions, which the fast executor plans, on lists and arrays."""
@@ -202,7 +211,8 @@ def test_positions(case: Any) -> None:
     assert close(handle(np.array(tokens, float), executor="fast").tolist(), floats)
 
 
-@settings(max_examples=60)
+@pytest.mark.fuzz
+@examples(60)
 @given(cases(8, ("whole",), operations=POSITIONS, typed=1.0, kind="number", useful=POSITIONAL))
 def test_tensors(case: Any) -> None:
     """The same programs on PyTorch tensors."""
