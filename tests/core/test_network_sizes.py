@@ -106,7 +106,7 @@ def test_table_is_complete() -> None:
 
 
 def lower(limits: dict[str, float], sizes: dict[str, float]) -> dict[str, float]:
-    """The smaller limits; an error bound has three digits, and 1% for the rounding of other machines."""
+    """The smaller limits. An error bound has three digits, and 1% for other machines."""
     new = {**sizes, "error_bound": float(f"{sizes['error_bound'] * 1.01:.2e}")}
     return {c: min(new[c], limits.get(c, new[c])) for c in COLUMNS}
 
