@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import functools
 import json
 import os
 import random
@@ -54,7 +55,10 @@ PAIRS: list[tuple[type, type]] = [
 #: What takes the place of a comparison or an operator.
 CHANGED: dict[type, type] = {
     **{old: new for pair in PAIRS for old, new in (pair, pair[::-1])},
-    **{ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv},
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
 }
 #: Fields that are not run, or only for messages.
 SKIPPED = {"annotation", "returns", "decorator_list", "type_params"}
@@ -141,11 +145,11 @@ def draw(seed: int, number: int) -> list[Mutant]:
     return drawn
 
 
-def run_tests(checkout: Path, package: str, seconds: float) -> dict[str, Any]:
+def run_tests(checkout: Path, package: str, seconds: float, *options: str) -> dict[str, Any]:
     """Run the tests of a package until the first failure or the time limit."""
     folders = [f"tests/{place}{name}" for name in PACKAGES[package][1] for place in ("", "old/")]
     paths = [path for path in (*ALWAYS, *folders) if (checkout / path).exists()]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *paths]
+    command = [sys.executable, "-m", "pytest", "-qx", "--tb=no", "-p", "no:cacheprovider"]
     env = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -154,7 +158,12 @@ def run_tests(checkout: Path, package: str, seconds: float) -> dict[str, Any]:
     }
     begin = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=checkout, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [*command, *options, *paths],
+        cwd=checkout,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         output, _ = process.communicate(timeout=seconds)
@@ -167,12 +176,21 @@ def run_tests(checkout: Path, package: str, seconds: float) -> dict[str, Any]:
     return {"verdict": verdict, "seconds": took, "by": failed[1] if failed else ""}
 
 
+@functools.cache
+def check_collection(checkout: Path, package: str) -> None:
+    """Stop if tests cannot be collected without a mutant, as each mutant would seem to be killed."""
+    collected = run_tests(checkout, package, 600, "--collect-only")
+    if collected["verdict"] != "survived":
+        raise SystemExit(f"{checkout}: expected tests that can be collected, got {collected}")
+
+
 def try_mutant(mutant: Mutant, checkout: Path, seconds: float) -> dict[str, Any]:
     """Run the tests on a checkout with a mutant, and restore the file."""
     path = checkout / SOURCE / mutant.file
     raw = path.read_bytes()
     if raw[mutant.start : mutant.end].decode() != mutant.old:
         raise SystemExit(f"{path}: expected the source of {ROOT}; try commits with the same src/")
+    check_collection(checkout, mutant.package)
     try:
         path.write_bytes(raw[: mutant.start] + mutant.new.encode() + raw[mutant.end :])
         return run_tests(checkout, mutant.package, seconds)
