@@ -114,12 +114,18 @@ class Growth:
 
     def __init__(self, rng: random.Random, kind: str, useful: Any, typed: float) -> None:
         self.rng, self.kind, self.typed = rng, kind, typed
-        self.pool = [(kind, TOKENS), (N, INDICES), (N, LENGTH), (N, ("constant", rng.choice(SMALL)))]
+        self.pool: list[tuple[str, Any]] = [
+            (kind, TOKENS),
+            (N, INDICES),
+            (N, LENGTH),
+            (N, ("constant", rng.choice(SMALL))),
+        ]
         self.pool += [rng.choice([u for u in useful if u[0] == S]), *rng.sample(useful, 2)]
         if kind == A:
             atoms = (N, rng.choice(FLOATS)), (T, rng.choice(TEXTS))
             self.pool += [*((k, ("constant", a)) for k, a in atoms), (T, ("tokens", "str"))]
-        self.leaves, self.unused = len(self.pool), []
+        self.leaves = len(self.pool)
+        self.unused: list[tuple[str, Any]] = []
 
     def pick(self, wanted: str) -> tuple[str, Any]:
         """A part of the wanted kind, in half of the cases one that is not used yet."""
@@ -225,7 +231,7 @@ def parts_of(program: Any) -> list[Any]:
 
 @st.composite
 def cases(
-    draw: st.DrawFn, size: int = 10, inputs: tuple[str, ...] = tuple(INPUTS), **options: Any
+    draw: st.DrawFn, /, size: int = 10, inputs: tuple[str, ...] = tuple(INPUTS), **options: Any
 ) -> tuple[Any, list[Any]]:
     """A program and an input. Failures shrink to a part of the program and to a shorter input.
 
@@ -238,12 +244,13 @@ def cases(
     tokens = rng.choices(atoms, k=rng.randint(1, longest))
     parts = parts_of(program)
     smaller = [(part, tokens[:n]) for part in parts for n in range(1, len(tokens) + 1)]
-    return draw(st.sampled_from([*smaller, *smaller[-1:] * 8 * len(smaller)]))
+    case: tuple[Any, list[Any]] = draw(st.sampled_from(smaller + smaller[-1:] * 8 * len(smaller)))
+    return case
 
 
 def examples(number: int) -> settings:
     """Draw a number of examples; the profile ``fuzz`` draws more in proportion."""
-    return settings(max_examples=number * settings.default.max_examples // 75)
+    return settings(max_examples=number * settings().max_examples // 75)
 
 
 def programs(size: int = 10, **options: Any) -> st.SearchStrategy[Any]:
@@ -334,7 +341,7 @@ def to_text(program: Any, asis: str = "tokens") -> str:
     lines: list[str] = []
     names: dict[int, str] = {}
 
-    def name(p: Any) -> str:
+    def name(p: Any) -> Any:
         if p[0] == "family":
             return p[1]
         if id(p) not in names:
@@ -343,10 +350,10 @@ def to_text(program: Any, asis: str = "tokens") -> str:
             lines.append(f"{names[id(p)]} = {text};")
         return names[id(p)]
 
-    def inline(p: Any) -> str:
+    def inline(p: Any) -> Any:
         return names.get(id(p)) or write(p, inline)
 
-    def write(p: Any, part: Callable[[Any], str]) -> str:
+    def write(p: Any, part: Callable[[Any], str]) -> Any:
         match p:
             case "tokens", cast:
                 return asis if cast == "asis" else f"tokens_{cast}"

@@ -12,7 +12,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 COMPARE = {
     "==": operator.eq,
@@ -36,7 +36,7 @@ class UndefinedError(Exception):
     """The program has no value on this input."""
 
 
-def narrow(form: str, value: float) -> float:
+def narrow(form: str, value: float) -> Any:
     """Round to a narrower float, ties to even; b is bfloat16, the upper half of a float32."""
     single = struct.unpack("<f", struct.pack("<f", float(value)))[0]  # raises OverflowError
     if form == "f":
@@ -113,7 +113,7 @@ def run(program: Any, tokens: list[Any]) -> list[Any]:
 class Run:
     """The values of a program and of its parts on one input."""
 
-    elementwise: Mapping[str, Callable[..., Any]] = ELEMENTWISE
+    elementwise: ClassVar[Mapping[str, Callable[..., Any]]] = ELEMENTWISE
 
     def __init__(self, tokens: list[Any]) -> None:
         self.tokens, self.size = tokens, len(tokens)

@@ -27,7 +27,7 @@ from tests.core.programs import (
 from tests.core.reference import UndefinedError, run
 from tests.core.test_meaning import close
 
-VOCABULARIES = {"number": [0, 1, 3], "text": ["a", "b", "c"]}
+VOCABULARIES: dict[str, list[Any]] = {"number": [0, 1, 3], "text": ["a", "b", "c"]}
 KINDS: dict[str, dict[str, Any]] = {
     "default": {},
     "softmax": {"attention": "softmax"},
@@ -74,7 +74,7 @@ def test_random_programs(kind: str, inputs: str) -> None:
     """Most random programs compile to each kind of network, and have the same values."""
     seen: Counter[str] = Counter()
 
-    @examples(20)
+    @examples(10)
     @given(programs(6, operations=DISCRETE, typed=1.0, kind=inputs))
     def check_one(program: Any) -> None:
         seen[check(program, VOCABULARIES[inputs], 4, **KINDS[kind])] += 1

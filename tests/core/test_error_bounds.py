@@ -64,10 +64,15 @@ def difference(model: Any, program: locum.SOp, row: tuple[float, ...], **options
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_error_is_within_the_bound(name: str, kind: str) -> None:
     program, rng = PROGRAMS[name], random.Random(0)
-    options = {"length": LENGTH, "numeric": True, "ranges": (LOW, HIGH), "separation": SEPARATION}
+    options: dict[str, Any] = {
+        "length": LENGTH,
+        "numeric": True,
+        "ranges": (LOW, HIGH),
+        "separation": SEPARATION,
+    }
     model = locum.compile(program, tolerance=0.05, **options, **KINDS[kind])
     bound = model.error_bound
-    starts = [(x,) for x in GRID[:: len(GRID) // 32]]
+    starts: list[tuple[float, ...]] = [(x,) for x in GRID[:: len(GRID) // 32]]
     starts += rng.sample(list(itertools.product(CORNERS, repeat=LENGTH)), 20)
     worst = max(starts, key=lambda row: difference(model, program, row))
     for _ in range(30):

@@ -15,7 +15,7 @@ import pytest
 
 import locum
 from locum import aggregate, best, exp, full, indices, length, maximum, select, tokens, where
-from locum.constructions import matmul
+from locum.constructions import concatenate, matmul
 from locum.rasp.programs import EVERYDAY, load_everyday
 
 FILE = Path(__file__).with_name("network_sizes.toml")
@@ -41,6 +41,7 @@ def case(program: Any, **options: Any) -> Callable[[], tuple[Any, Options]]:
 
 
 BEFORE = select(indices, indices, "<=")
+LEFT, RIGHT = concatenate(tokens, (2, 2), (2, 2))
 COUNT = locum.selector_width(select(tokens, tokens, "=="))
 MEAN = aggregate(full, tokens)
 REAL: Options = {"numeric": True}
@@ -77,7 +78,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Options]]] = {
     "running mean of reals, softmax": case(aggregate(BEFORE, tokens), **REAL, **SOFTMAX),
     "comparison of reals": case(where(tokens > 0.5, tokens, -tokens), separation=0.01, **REAL),
     "matrix product": case(
-        matmul(*locum.constructions.concatenate(tokens, (2, 2), (2, 2))).sop,
+        matmul(LEFT, RIGHT).sop,
         length=8,
         fixed=True,
         feed_forward="glu",

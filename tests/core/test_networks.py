@@ -29,6 +29,10 @@ CASES = [(name, kind) for name in PROGRAMS for kind in KINDS if kind != "causal"
 Change = Callable[[Any], Any]
 
 
+def replace(new: Any, value: Any) -> Any:
+    return new
+
+
 @functools.cache
 def network(name: str, kind: str) -> locum.CompiledTransformer:
     return locum.compile(load_everyday(name).program, length=4, vocabulary="ab", **KINDS[kind])
@@ -66,7 +70,8 @@ class Plain:
             cache[name] = value = (changes or {}).get(name, lambda same: same)(value)
             return value
 
-        ids = [[self.config.vocabulary.index(token) for token in row] for row in batch]
+        vocabulary: Any = self.config.vocabulary
+        ids = [[vocabulary.index(token) for token in row] for row in batch]
         words = np.pad(get("embed.W_E")[ids], ((0, 0), (self.config.sink, 0), (0, 0)))
         positions = np.broadcast_to(get("pos_embed.W_pos")[: words.shape[1]], words.shape)
         stream = show("hook_embed", words) + show("hook_pos_embed", positions)
@@ -156,7 +161,7 @@ def test_ablations_and_patches(name: str) -> None:
     for hook in (h for h in other if h.endswith(("hook_z", "hook_post", "hook_embed", "hook_pattern"))):
         zero, _ = plain.run(BATCH, {hook: np.zeros_like})
         mean, _ = plain.run(BATCH, {hook: lambda value: np.broadcast_to(value.mean(0), value.shape)})
-        patched, _ = plain.run(BATCH, {hook: lambda value, hook=hook: other[hook]})
+        patched, _ = plain.run(BATCH, {hook: functools.partial(replace, other[hook])})
         assert model.ablate(BATCH, hook) == zero
         assert model.ablate(BATCH, hook, value="mean") == mean
         assert model.patch(BATCH, OTHERS, hook) == patched
