@@ -80,7 +80,8 @@ def test_random_programs(kind: str, inputs: str) -> None:
         seen[check(program, VOCABULARIES[inputs], 4, **KINDS[kind])] += 1
 
     check_one()
-    assert seen["compiled"] > seen.total() / (20 if kind == "causal" else 3), seen
+    if kind != "causal":  # a decoder cannot read later tokens, as most programs do
+        assert seen["compiled"] > seen.total() / 3, seen
 
 
 SMALLER = ("selector_and", ALIKE, ("select", INDICES, INDICES, "<"))
@@ -96,8 +97,13 @@ LIBRARY: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-@pytest.mark.parametrize("kind", ["default", "softmax", "gelu", "float32"])
+MUST_COMPILE = [
+    *((name, kind) for name in LIBRARY for kind in ("default", "softmax", "gelu", "float32")),
+    *((name, "causal") for name in ("previous", "share", "largest")),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), MUST_COMPILE)
 def test_library(name: str, kind: str) -> None:
     """Programs that must compile."""
     program, vocabulary = LIBRARY[name]
