@@ -210,14 +210,14 @@ class Run:
 
 
 #: Operations that have a value only if all their arguments have one.
-STRICT = {*ELEMENTWISE, "member", "lookup"} - {"if_else", "multiply"}
+STRICT = {*ELEMENTWISE, "member", "lookup"} - {"if_else", "multiply", "and", "or"}
 
 
 def is_surely_undefined(program: Any, tokens: list[Any]) -> bool:
     """Whether an operation is undefined that no executor may omit.
 
-    Executors may omit keys, branches, and factors of 0 (docs/execution.md). They compute all positions
-    of the result, and so of the arguments of other operations.
+    Executors may omit keys, branches, factors of 0 (docs/execution.md), and one operand of "and" and
+    "or". They compute all positions of the result, and so of the arguments of other operations.
     """
     values = Run(tokens)
 

@@ -57,11 +57,17 @@ def same(found: Any, wanted: Any) -> bool:
 def close(found: Any, wanted: Any, tolerance: float = 1e-9) -> bool:
     """Whether two sequences are equal up to rounding."""
     return len(found) == len(wanted) and all(
-        abs(f - w) <= tolerance * max(1, abs(w))
-        if not isinstance(w, str) and not isinstance(f, str) and math.isfinite(w) and tolerance
-        else f == w or (f != f and w != w)
-        for f, w in zip(found, wanted, strict=True)
+        near(f, w, tolerance) for f, w in zip(found, wanted, strict=True)
     )
+
+
+def near(found: Any, wanted: Any, tolerance: float) -> bool:
+    if found == wanted or (found != found and wanted != wanted):
+        return True
+    if isinstance(found, str) or isinstance(wanted, str) or math.inf in (abs(found), abs(wanted)):
+        return False
+    limit = Fraction(tolerance) * max(Fraction(1), abs(Fraction(wanted)))
+    return found == found and abs(Fraction(found) - Fraction(wanted)) <= limit
 
 
 @pytest.mark.fuzz
