@@ -1,31 +1,25 @@
-"""Configure the tests: fixed seeds, and the same Hypothesis examples in every run.
+"""Configure the tests: the same Hypothesis examples in every run, seeds, and which tests run.
 
-``make fuzz`` draws other examples each time.
+Without ``--all``, tests marked ``slow`` do not run, and of each file in ``tests/old`` every fourth test
+runs. ``-m fuzz --hypothesis-profile fuzz`` draws many more examples, other ones each time.
 """
 
 from __future__ import annotations
 
-import functools
-import gc
 import importlib.util
 import os
 import random
-import re
 import sys
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
-# Before NumPy and torch are loaded, here and in the processes that tests start: each process has one
-# core, and threads would reserve address space that tests of memory limits count.
+# Before NumPy and torch are loaded, here and in the processes that tests start: each has one core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Modules are compiled once, not in each of the many processes that tests start.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-sys.dont_write_bytecode = False  # also for the rewritten tests
 
 # No deadlines, and nothing is "too slow": machines differ, and may be busy.
 settings.register_profile(
@@ -35,71 +29,40 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile(
-    "fuzz", settings.get_profile("default"), max_examples=20_000, derandomize=False
-)
+settings.register_profile("fuzz", settings.get_profile("default"), max_examples=2000, derandomize=False)
 settings.load_profile("default")
 
-#: Packages that examples in docstrings may need and a core installation has not.
-OPTIONAL = ("torch", "transformers", "transformer_lens", "z3")
 
-#: Files whose tests share what is costly to make: the report on the paper, a browser, models.
-#: They come first, as workers take tests off the end of each other's queues: one worker has each file.
-SHARING = (
-    "tests/paper/test_report.py",
-    "tests/playground/test_browser.py",
-    "tests/torch/test_minilm.py",
-)
-
-
-@functools.cache
-def not_installed() -> tuple[str, ...]:
-    """Return what of the optional packages is missing."""
-    return tuple(name for name in OPTIONAL if importlib.util.find_spec(name) is None)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Collect tests without looking for garbage: all of what is made stays until the end."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.freeze()  # a million objects, which no later search need look at
-        gc.enable()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option ``--all``."""
+    parser.addoption("--all", action="store_true", help="run slow tests and all of tests/old as well")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules without examples, and those that import at once what is not installed."""
+    """Leave out modules without examples, and all examples if torch is not installed."""
     if collection_path.suffix != ".py" or "src" not in collection_path.parts:
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    if ">>>" not in text:
-        return True
-    missing = not_installed()
-    if not missing:
-        return None
-    pattern = rf"^(?:import|from) (?:{'|'.join(missing)})\b"
-    return bool(re.search(pattern, text, re.MULTILINE)) or None
+    has_examples = ">>>" in collection_path.read_text(encoding="utf-8")
+    return None if has_examples and importlib.util.find_spec("torch") else True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that share something first; skip examples that need what is not installed."""
-    ranks = {name: rank for rank, name in enumerate(SHARING)}
-    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
-    missing = not_installed()
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect slow tests, and three of four tests of each file in ``tests/old``."""
+    if config.getoption("--all"):
+        return
+    old: dict[Path, list[str]] = defaultdict(list)
     for item in items:
-        if missing and isinstance(item, pytest.DoctestItem) and item.dtest is not None:
-            source = "".join(example.source for example in item.dtest.examples)
-            for name in missing:
-                if re.search(rf"\bimport {name}\b|\bfrom {name}\b", source):
-                    item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
-
-
-def pytest_collection_finish() -> None:
-    """Keep Python from looking at every module and test again, and from looking for garbage often."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+        if "tests/old/" in item.path.as_posix():
+            old[item.path].append(item.nodeid)
+    kept = {name for names in old.values() for name in sorted(names)[::4]}
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("slow") or (item.path in old and item.nodeid not in kept)
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in gone]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -107,12 +70,8 @@ def pytest_runtest_setup() -> None:
     """Seed the random number generators that a test may use without a seed."""
     random.seed(0)
     np.random.seed(0)
-    if "torch" in sys.modules:
-        # Not torch.manual_seed, which writes down a traceback for each kind of device that is not here.
-        torch = sys.modules["torch"]
-        torch.default_generator.manual_seed(0)
-        if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(0)
+    if "torch" in sys.modules:  # torch.manual_seed would look for devices that are not here
+        sys.modules["torch"].default_generator.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

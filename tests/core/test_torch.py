@@ -1,0 +1,336 @@
+"""Functions and modules on U give what eager PyTorch gives: one row per function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+F = torch.nn.functional
+
+from locum.torch import UnsupportedOperationError, report  # noqa: E402
+
+X = lambda *s: torch.randn(*s)  # noqa: E731
+#: name → (function, arguments); `|` as the separator of groups only.
+ROWS: dict[str, tuple[Any, Any]] = {
+    "linear": (F.linear, lambda: (X(2, 3), X(4, 3), X(4))),
+    "matmul": (torch.matmul, lambda: (X(2, 3, 4), X(4, 2))),
+    "bmm": (torch.bmm, lambda: (X(2, 3, 4), X(2, 4, 5))),
+    "softmax": (lambda x: x.softmax(-1), lambda: (X(3, 4),)),
+    "log_softmax": (lambda x: x.log_softmax(0), lambda: (X(3, 4),)),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), lambda: (X(3, 4), X(4), X(4))),
+    "gelu": (F.gelu, lambda: (X(7),)),
+    "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), lambda: (X(7),)),
+    "silu": (F.silu, lambda: (X(7),)),
+    "relu": (lambda x: F.relu(x) + F.leaky_relu(x) + F.elu(x), lambda: (X(7),)),
+    "hardtanh": (lambda x: F.hardtanh(x) + x.clamp(-0.2, 0.4), lambda: (X(7),)),
+    "where": (lambda x, y: torch.where(x > y, x, y * 2), lambda: (X(3, 2), X(2))),
+    "masked_fill": (lambda x: x.masked_fill(x < 0, -7.0), lambda: (X(3, 3),)),
+    "sum mean": (lambda x: (x.sum(0), x.mean(1, keepdim=True), x.sum()), lambda: (X(3, 4),)),
+    "var std": (lambda x: (x.var(1), x.std(0, correction=0)), lambda: (X(3, 4),)),
+    "max min": (lambda x: (x.max(1), x.amin(0), x.argmax(1), x.argmin(0)), lambda: (X(3, 4),)),
+    "prod cumsum": (lambda x: (x.prod(1), x.cumsum(0), x.cumsum(1)), lambda: (X(3, 4),)),
+    "any all": (lambda x: ((x > 0).any(1), (x > -9).all(), (x > 0).sum(0)), lambda: (X(3, 4),)),
+    "sort topk": (lambda x: (x.sort(1), x.topk(2, 0)), lambda: (X(4, 4),)),
+    "sort ties": (
+        lambda x: (x.sort(stable=True), x.argsort(stable=True, descending=True)),
+        lambda: (torch.tensor([2.0, 1, 2, 1]),),
+    ),
+    "gather": (lambda x, i: x.gather(1, i), lambda: (X(3, 4), torch.tensor([[0, 3], [1, 1], [2, 0]]))),
+    "index": (
+        lambda x, i: (x[i], x[:, i], x.index_select(0, i)),
+        lambda: (X(4, 4), torch.tensor([3, 0, -1 % 4])),
+    ),
+    "negative index": (lambda x, i: x[i], lambda: (X(4, 4), torch.tensor([-1, 0]))),
+    "index_put": (
+        lambda x, i, v: x.index_put((i,), v, accumulate=True),
+        lambda: (X(4), torch.tensor([1, 1, 3]), X(3)),
+    ),
+    "scatter": (
+        lambda x, i, v: (x.scatter(1, i, v), x.scatter_add(1, i, v)),
+        lambda: (X(2, 4), torch.tensor([[0, 2], [3, 1]]), X(2, 2)),
+    ),
+    "embedding": (F.embedding, lambda: (torch.tensor([[1, 2], [0, 3]]), X(4, 3))),
+    "views": (
+        lambda x: (x.t().reshape(6, 2)[1:4:2], x.permute(1, 0).flip(0), x.unsqueeze(1).expand(3, 2, 4)),
+        lambda: (X(3, 4),),
+    ),
+    "cat stack": (lambda x, y: (torch.cat([x, y], 1), torch.stack([x, x])), lambda: (X(2, 3), X(2, 2))),
+    "split chunk": (lambda x: (*x.split(2, 1), *x.chunk(2, 0)), lambda: (X(4, 5),)),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=0.5), lambda: (X(2, 3),)),
+    "roll": (lambda x: (x.roll(1, 0), x.roll(-2, 1)), lambda: (X(3, 4),)),
+    "tril": (lambda x: (x.tril(), x.triu(1), x.diagonal()), lambda: (X(4, 4),)),
+    "repeat": (lambda x: (x.repeat(2, 3), x.repeat_interleave(2, 0)), lambda: (X(2, 2),)),
+    "arithmetic": (
+        lambda x, y: (x + y, x - 2 * y, x / y, x * y, -x, x**2, x**3),
+        lambda: (X(3, 2), X(2)),
+    ),
+    "functions": (
+        lambda x: (
+            x.exp(),
+            (x * x + 1).log(),
+            (x * x).sqrt(),
+            x.abs().rsqrt(),
+            x.sin(),
+            x.cos(),
+            x.tanh(),
+            x.sigmoid(),
+            x.erf(),
+        ),
+        lambda: (X(5),),
+    ),
+    "rounding": (
+        lambda x: (x.floor(), x.ceil(), x.round(), x.trunc(), x.sign(), x.frac()),
+        lambda: (torch.tensor([-1.5, -0.5, 0.5, 1.5, 2.5, 0.0]),),
+    ),
+    "division": (
+        lambda x, y: (x // y, x % y, torch.div(x, y, rounding_mode="trunc"), torch.fmod(x, y)),
+        lambda: (torch.tensor([7, -7, 7, -7]), torch.tensor([2, 2, -2, -2])),
+    ),
+    "integers": (
+        lambda x: (x + 1, x * x, x // 2, x.float() / 3, x == 2, x.sum(), x.cumsum(0)),
+        lambda: (torch.arange(6),),
+    ),
+    "logic": (
+        lambda x, y: (x & y, x | y, ~x, x ^ y, x.logical_and(y)),
+        lambda: (torch.tensor([True, False]), torch.tensor([True, True])),
+    ),
+    "compare": (
+        lambda x, y: (x == y, x != y, x < y, x <= y, x >= y, torch.maximum(x, y)),
+        lambda: (torch.tensor([1.0, 2, 3]), torch.tensor([1.0, 3, 2])),
+    ),
+    "casts": (
+        lambda x: (x.long(), x.int().float(), x.bool(), x.double()),
+        lambda: (torch.tensor([-1.7, 0.0, 2.9]),),
+    ),
+    "conv1d": (
+        lambda x, w, b: F.conv1d(x, w, b, stride=2, padding=1),
+        lambda: (X(1, 2, 7), X(3, 2, 3), X(3)),
+    ),
+    "conv2d": (
+        lambda x, w: F.conv2d(x, w, padding=1, groups=2),
+        lambda: (X(1, 2, 4, 4), X(4, 1, 3, 3)),
+    ),
+    "pool": (lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2, 1)), lambda: (X(1, 2, 4, 4),)),
+    "sdpa": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+        lambda: (X(1, 2, 3, 4), X(1, 2, 5, 4), X(1, 2, 5, 4)),
+    ),
+    "sdpa causal": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        lambda: (X(1, 2, 3, 4), X(1, 2, 3, 4), X(1, 2, 3, 4)),
+    ),
+    "einsum": (lambda x, y: torch.einsum("bij,bkj->bik", x, y), lambda: (X(2, 3, 4), X(2, 5, 4))),
+    "arange": (lambda x: x + torch.arange(3) * torch.ones(2, 1), lambda: (X(2, 3),)),
+    "cross_entropy": (F.cross_entropy, lambda: (X(3, 5), torch.tensor([1, 0, 4]))),
+    "mutation": (lambda x: (x.add_(1), x[0].mul_(2), x), lambda: (X(2, 2),)),
+}
+
+
+def on_u(function: Any, **options: Any) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="locum", fullgraph=True, options=options or None)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(name: str) -> None:
+    function, make = ROWS[name]
+    torch.manual_seed(0)
+    arguments = make()
+    copies = [a.clone() for a in arguments]
+    torch.testing.assert_close(on_u(function)(*copies), function(*arguments), equal_nan=True)
+
+
+@pytest.mark.parametrize("executor", ["fast", "dense", "heads"])
+def test_modules(executor: str) -> None:
+    """A transformer layer, forward and backward."""
+    torch.manual_seed(0)
+    size = {"fast": (8, 2, 16), "dense": (2, 1, 2), "heads": (2, 1, 2)}[executor]
+    layer = torch.nn.TransformerEncoderLayer(
+        *size[:2], size[2], dropout=0.0, batch_first=True, norm_first=True
+    )
+    layer.train()
+    x = torch.randn(1, 2, size[0])
+    wanted = layer(x)
+    found = on_u(layer, executor=executor)(x)
+    torch.testing.assert_close(found, wanted)
+    if executor == "fast":
+        wanted.sum().backward()
+        expected = [p.grad.clone() for p in layer.parameters()]
+        layer.zero_grad()
+        found.sum().backward()
+        torch.testing.assert_close([p.grad for p in layer.parameters()], expected)
+
+
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    3.0,
+    1e-8,
+    88.0,
+    -88.0,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+]
+UNARY = {
+    **{
+        f: getattr(torch, f)
+        for f in (
+            "abs",
+            "neg",
+            "exp",
+            "log",
+            "sqrt",
+            "rsqrt",
+            "sin",
+            "cos",
+            "tanh",
+            "sigmoid",
+            "erf",
+            "floor",
+            "ceil",
+            "trunc",
+            "sign",
+            "reciprocal",
+            "square",
+            "log1p",
+            "expm1",
+            "isnan",
+            "relu",
+            "log2",
+            "exp2",
+            "isfinite",
+            "isinf",
+            "atan",
+            "sinh",
+            "cosh",
+        )
+    },
+    **{
+        f: getattr(F, f)
+        for f in (
+            "gelu",
+            "silu",
+            "elu",
+            "selu",
+            "softplus",
+            "hardswish",
+            "hardsigmoid",
+            "mish",
+            "leaky_relu",
+            "relu6",
+            "logsigmoid",
+            "celu",
+            "softsign",
+            "hardtanh",
+        )
+    },
+}
+BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "remainder",
+    "fmod",
+    "floor_divide",
+    "maximum",
+    "minimum",
+    "pow",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "atan2",
+    "hypot",
+    "logaddexp",
+    "copysign",
+)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_edge_values(name: str) -> None:
+    """An operation may be refused, but not differ, on zeros, infinities, NaN and large numbers."""
+    x = torch.tensor(EDGES)
+    compare(UNARY[name], x)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_edge_pairs(name: str) -> None:
+    x, y = torch.meshgrid(torch.tensor(EDGES), torch.tensor(EDGES), indexing="ij")
+    compare(getattr(torch, name), x, y)
+
+
+def compare(function: Any, *arguments: Any) -> None:
+    wanted = function(*arguments)
+    try:
+        found = on_u(function)(*arguments)
+    except UnsupportedOperationError:
+        return
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
+WINDOWS = [
+    (kernel, stride, padding, dilation)
+    for kernel in (1, 2, 3)
+    for stride in (1, 2)
+    for padding in (0, 1)
+    for dilation in (1, 2)
+    if padding * 2 <= kernel
+]
+
+
+def test_windows() -> None:
+    """Convolutions and pooling at all combinations of kernel, stride, padding and dilation; indices; ceil mode."""
+    x = torch.randn(1, 2, 7, 6)
+    for kernel, stride, padding, dilation in WINDOWS[::2]:
+        w = torch.randn(2, 2, kernel, kernel)
+        compare(lambda x, w: (
+            F.conv2d(x, w, None, stride, padding, dilation), F.conv_transpose2d(x, w, None, stride, padding),
+            F.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True),
+            F.avg_pool2d(x, kernel, stride, padding, ceil_mode=True, count_include_pad=False),
+            F.unfold(x, kernel, dilation, padding, stride)), x, w)  # fmt: skip
+
+
+def test_the_report() -> None:
+    """Every run is counted, and all multiply-adds of a linear layer are on U."""
+    torch._dynamo.reset()
+    module = torch.compile(torch.nn.Linear(3, 4), backend="locum")
+    for _ in range(3):
+        module(torch.randn(2, 3))
+    assert (report(module).runs, report(module).multiply_adds, report(module).share) == (3, 3 * 24, 1.0)
+
+
+def test_shapes_and_dtypes() -> None:
+    """Empty tensors, scalars, integers, booleans and half precision; broadcasting; dynamic shapes."""
+    for dtype in (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.uint8,
+        torch.bool,
+    ):
+        for shape in ((), (1,), (0,), (2, 3), (2, 0)):
+            x = (torch.randn(shape) * 3).to(dtype)
+            compare(
+                lambda x: (
+                    x + 1,
+                    x * x,
+                    x.sum(),
+                    x.float().mean(),
+                    x.flatten().flip(0),
+                    torch.where(x > 1, x, x + x),
+                ),
+                x,
+            )
