@@ -67,6 +67,7 @@ def test_factorial() -> None:
 def test_one_step_is_a_transformer_on_tokens(tmp_path: Path) -> None:
     SubleqMachine(3, 2, bits=4).model().save(tmp_path / "subleq")
     model = locum.load(tmp_path / "subleq")
+    assert isinstance(model, locum.CompiledTransformer)
     assert model(["3", "-5", "7", "0 1 1", "2 2 0"]) == ["3", "-8", "7", "0 1 1", "2 2 0"]
 
 
