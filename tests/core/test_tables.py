@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from functools import cache
@@ -109,6 +110,36 @@ def test_weiss(case: dict[str, Any]) -> None:
     else:
         assert same(found.to_dict(), wanted)
         assert found.printed == case["printed"] or case["name"] in PRINTED_DIFFERENTLY
+
+
+def value_of(text: str) -> Any:
+    """Return the value that a session shows for an expression of atoms."""
+    return Session().execute(f"{text};")[-1].value
+
+
+#: Expressions of atoms, and their values in Weiss's RASP: operators of one level group to the left.
+ATOMS = {
+    "2^3^2": 64, "-2^2": 4, "10-3-2": 5, "8/4/2": 1.0, "7%4%2": 1, "5%-3": -1, "-3%2": 1,
+    "2^-1": 0.5, "2*-3": -6, "1+2*3": 7, "not 1 == 1": False, "not not 1": True, "1 or 0 and 0": 0,
+    "1 < 2 == 1": True, "1 if 0 else 2": 2, '"a"+"b"': "ab", "3 in [1, 2, 3]": True, "1-2+3": 2,
+    "(1-2)*3^2": -9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ATOMS)
+def test_atoms(text: str) -> None:
+    assert same(value_of(text), ATOMS[text])
+
+
+def test_truths_of_atoms() -> None:
+    """`and` and `or` return an operand, in chains from left to right, and `not` a boolean."""
+    atoms = {"0": 0, "1": 1, "2": 2, "0.0": 0.0, "True": True, "False": False, '"a"': "a"}
+    functions: dict[str, Any] = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
+    for (s, a), (t, b), (sign, f) in itertools.product(atoms.items(), atoms.items(), functions.items()):
+        assert same(value_of(f"{s} {sign} {t}"), f(a, b)), (s, sign, t)
+        assert value_of(f"not ({s} {sign} {t})") is (not f(a, b))
+        for other, g in functions.items():
+            assert same(value_of(f"{s} {sign} {t} {other} 0"), g(f(a, b), 0)), (s, sign, t, other)
 
 
 def is_answer(found: Any, wanted: Any) -> bool:
