@@ -6,6 +6,7 @@ is computed from the predicate alone.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import operator
@@ -127,12 +128,14 @@ def has_property(kind: str, words: Mapping[str, tuple[str, ...]], run: Run) -> b
     w = {name: "".join(letters) for name, letters in words.items()}
     start = run(w.get("prefix", ""))
     match kind:
-        case "loop" | "loops":
-            ends = {run.accepts(w["prefix"] + n * w["loop"] + w["suffix"]) for n in range(4)}
-            if kind == "loops":
-                others = (w["prefix_2"] + n * w["loop_2"] + w["suffix_2"] for n in range(4))
-                ends |= {not run.accepts(other) for other in others}
-            return ends == {True} and w["loop"] != "" != w.get("loop_2", "a")
+        case "loop":
+            closed = run(w["loop"], start) == start
+            return w["loop"] != "" and closed and run.accepts(w["prefix"] + w["suffix"])
+        case "loops":
+            other = run(w["prefix_2"])
+            closed = w["loop_2"] != "" and run(w["loop_2"], other) == other
+            rejected = not run.accepts(w["prefix_2"] + w["suffix_2"])
+            return has_property("loop", words, run) and closed and rejected
         case "group" | "modular":
             cycle, stay = run.cycle(w["loop"], start), w.get("stay", "")
             fixed = all(run(stay, state) == state for state in cycle)
@@ -152,9 +155,11 @@ def has_property(kind: str, words: Mapping[str, tuple[str, ...]], run: Run) -> b
             e, x, y, s, t = (w[name] for name in "exyst")
             one, other = run.all(e + x + e), run.all(e + y + e)
             moved = run.all(e + s + e + x + e), run.all(e + t + e + y + e)
-            return run.all(2 * e) == run.all(e) and one != other and moved == (other, one)
+            return e != "" and run.all(2 * e) == run.all(e) and one != other and moved == (other, one)
         case "knast":
             e, f, x, y, u, v = (w[name] for name in "efxyuv")
+            if any(word == "" or run.all(2 * word) != run.all(word) for word in (e, f)):
+                return False
             before, after = run.idempotent(e + x + f + y), run.idempotent(e + u + f + v)
             return run.all(before + e + x + f + v + after) != run.all(before + after)
         case "counts":
@@ -164,7 +169,7 @@ def has_property(kind: str, words: Mapping[str, tuple[str, ...]], run: Run) -> b
 
 
 def check_language(regex: str) -> Classification:
-    """Check words, star-freeness, witnesses and programs of a classification."""
+    """Check words, star-freeness, witnesses and changes of them, and programs of the verdicts."""
     letters = "".join(sorted({*regex} & {*"ab"}))
     verdicts, pattern = classify(regex), to_python(regex)
     automaton = verdicts.automaton
@@ -176,6 +181,12 @@ def check_language(regex: str) -> Classification:
     for name, witness in verdicts.witnesses.items():
         assert has_property(witness.kind, witness.words, run), (regex, name, str(witness))
         assert witness.check(automaton)
+        for changed, word in itertools.product(
+            witness.words, [(), *itertools.product(letters, repeat=2)]
+        ):
+            other = dataclasses.replace(witness, words={**witness.words, changed: word})
+            wanted = has_property(witness.kind, other.words, run)
+            assert other.check(automaton) == wanted, (regex, other)
     for verdict in verdicts.positions.values():
         program = verdict.program(automaton) if verdict else None
         if program is not None:

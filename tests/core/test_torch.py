@@ -248,6 +248,10 @@ def test_the_report() -> None:
     found = report(module)
     assert isinstance(found, Report)
     assert (found.runs, found.multiply_adds, found.share) == (3, 3 * 24, 1.0)
+    without = torch.compile(torch.nn.Tanh(), backend="locum")
+    assert report(without).share == 0.0
+    without(X(2))
+    assert (report(without).runs, report(without).multiply_adds, report(without).share) == (1, 0, 1.0)
 
 
 DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]
