@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
 import io
 import re
 from pathlib import Path
@@ -20,24 +19,7 @@ from locum.paper.errata import ERRATA
 from locum.simulators import UniversalSimulator
 from locum.simulators.universal_weights import RECIPES
 from tests.cli.commands import command_line
-from tests.documents import PAGES, ROOT, blocks, run_page
-
-#: Blocks that only run where these are installed, by page.
-NEEDS = {
-    "huggingface.md": ("tokenizers", "torch", "transformers"),
-    "torch.md": ("torch",),
-}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_what_a_page_shows_is_what_is_printed(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in NEEDS.get(page.name, ()):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    monkeypatch.chdir(tmp_path)
-    run_page(page, tmp_path)
+from tests.documents import PAGES, ROOT, blocks
 
 
 def test_the_first_example_of_the_readme_runs_heads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,18 +46,6 @@ def test_benchmarks_of_models_time_documented_calls(name: str) -> None:
     tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not {module for module in modules if module is not None and module.startswith("locum.")}
-
-
-def test_an_output_that_differs_is_noticed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```python\nprint(1)\nprint(2)\n```\n```output\n1\n…\n```\n", encoding="utf-8")
-    assert run_page(page, tmp_path) == 2
-    page.write_text("```python\nprint(1)\n```\n```output\n2\n```\n", encoding="utf-8")
-    with pytest.raises(AssertionError, match="but this is printed"):
-        run_page(page, tmp_path)
-    page.write_text("```console\n$ locum --version\nlocum 7\n```\n", encoding="utf-8")
-    with pytest.raises(AssertionError, match="prints"):
-        run_page(page, tmp_path)
 
 
 def test_the_weights_of_u_on_the_page_on_the_compiler() -> None:
@@ -120,10 +90,3 @@ def test_every_erratum_has_a_row_and_a_section() -> None:
     assert rows == [erratum.row for erratum in ERRATA.values()]
     sections = page.partition("## Errata\n\n")[2].partition("\n\n## ")[0]
     assert sections == "\n\n".join(erratum.section for erratum in ERRATA.values())
-
-
-def test_files_named_in_the_documents_exist() -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"

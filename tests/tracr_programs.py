@@ -13,8 +13,6 @@ from functools import reduce
 
 from locum import SOp, aggregate, full, indicator, indices, length, select, selector_width, tokens
 from locum.graph import Atom, Node, build, postorder
-from locum.graph.traversal import with_inputs
-from locum.rasp.handles import wrap
 
 BRACKETS = ("()", "{}", "[]")
 
@@ -184,7 +182,5 @@ def causal(program: SOp) -> SOp:
         inputs = [new[i] for i in node.inputs]
         if node.op in ("aggregate", "selector_width"):
             inputs[0] = build("selector_and", inputs[0], up_to_here.node)
-        new[node] = with_inputs(node, tuple(inputs))
-    masked = wrap(new[program.node])
-    assert isinstance(masked, SOp)
-    return masked
+        new[node] = build(node.op, *inputs, **node.attributes)
+    return SOp(new[program.node])

@@ -11,7 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 from unittest import mock
 
-from locum.interface.cli.main import main
+from locum.__main__ import main
 
 
 class Done(NamedTuple):

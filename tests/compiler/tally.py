@@ -12,7 +12,6 @@ from locum.errors import CompileError, LocumError
 from locum.graph import Node
 from locum.networks import compiler
 from locum.rasp import to_rasp
-from locum.rasp.handles import wrap
 from tests.compiler.agreement import fingerprint, is_close, others
 
 #: Why a program may be refused.
@@ -71,7 +70,7 @@ class Tally:
 
         A wrong answer is an AssertionError that shows it.
         """
-        program = wrap(node)
+        program = SOp(node)
         assert isinstance(program, SOp)
         self.counts["programs"] += 1
         inputs = list(inputs)

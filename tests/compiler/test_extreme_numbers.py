@@ -16,7 +16,6 @@ from locum.errors import CompileError, LocumError
 from locum.graph import Atom, Node, Sort
 from locum.networks import compiler
 from locum.rasp import to_rasp
-from locum.rasp.handles import wrap
 from tests.strategies import programs
 
 #: Beyond what floats hold, at the last integers and the smallest numbers they do hold, and none at all.
@@ -61,7 +60,7 @@ def test_random_programs_with_extreme_numbers() -> None:
 
     @given(programs(size=8, sorts=(Sort.SOP,), atoms=_atoms), _options, st.integers(0, 2**20))
     def check(node: Node, options: dict[str, Any], seed: int) -> None:
-        program = wrap(node)
+        program = SOp(node)
         assert isinstance(program, SOp)
         try:
             model = compiler.compile(program, **options)

@@ -10,7 +10,7 @@ import pytest
 
 from locum import aggregate, indices, select, selector_width, tokens
 from locum.networks.compiler import compile  # noqa: A004
-from locum.rasp.handles import SOp
+from locum.rasp import SOp
 
 PREFIX = aggregate(select(indices, indices, "<="), tokens)
 HIST = selector_width(select(tokens, tokens, "=="))

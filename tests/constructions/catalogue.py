@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
+from locum import SOp, full, length, tokens
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.rasp.handles import SOp
-from locum.rasp.python import full, length, tokens
 
 
 def _square() -> Matrix:

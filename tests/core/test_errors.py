@@ -25,6 +25,7 @@ from locum import (
 from locum import constructions as con
 from locum.languages import LTL, b_rasp, c_rasp, classify, equivalent
 from locum.proofs import prove
+from locum.rasp import Limits, RaspError, Session
 
 eye = np.eye(2)
 reverse = locum.aggregate(locum.select(indices, locum.length - 1 - indices, "=="), tokens)
@@ -260,6 +261,15 @@ ROWS: list[tuple[Callable[[], Any], type[Exception], str, str]] = [
     (lambda: con.Matrix(tokens, 2, 2).run([1, 2]), InputError, "at least 4 tokens", "got 2"),
     (lambda: con.maxmin(con.Matrix(tokens, 1, 3)), GraphError, "groups that divide", "got 2"),
     (lambda: con.k_parity(tokens, ()), GraphError, "distinct positions", "()"),
+    (lambda: Session().script("x = ;"), RaspError, "expected an expression", "found ';'"),
+    (lambda: Session().script("x = y;"), RaspError, "Undefined variable", "y"),
+    (lambda: Session().script("select(1, 2);"), RaspError, "select needs keys", "found ')'"),
+    (
+        lambda: Session(limits=Limits(steps=2)).script("for i in [1, 2, 3] { x = i; }"),
+        RaspError,
+        "more than 2 steps",
+        "limit",
+    ),
     (lambda: classify("(ab"), InputError, "regular expression", "got the end of the text"),
     (lambda: classify("a**b)"), InputError, "regular expression", "column 5"),
     (lambda: classify(""), InputError, "regular expression", "before the end"),

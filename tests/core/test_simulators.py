@@ -1,185 +1,247 @@
-"""U(T, X) = T(X) = textbook formula, and the constructions equal NumPy."""
+"""U(T, X), T(X) and the textbook formula of the layer T agree.
+
+The name of a row begins with the class of its layer.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
+import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import locum
-from locum import constructions as con
-from locum.simulators import MultiHeadAttention, Order, UniversalSimulator
+from locum.simulators import (
+    Attention,
+    AttentionOrder,
+    Block,
+    DecoderLayer,
+    Encoder,
+    ExplainedStep,
+    Explanation,
+    FactoredAttention,
+    Layout,
+    LinearAttention,
+    Linformer,
+    Module,
+    MultiHeadAttention,
+    Order,
+    Performer,
+    Stack,
+    Sumformer,
+    UniversalSimulator,
+    from_arrays,
+)
 
-ORDERS = [(1, 1, 1), (1, 3, 2), (2, 1, 3), (3, 2, 1), (3, 3, 3), (4, 2, 5), (5, 3, 2)]
+N, D, D_V, H = 4, 3, 2, 2
+RNG = np.random.default_rng(0)
+Array = Any
 
 
-def softmax(S: Any) -> Any:
-    E = np.exp(S - S.max(-1, keepdims=True))
-    return E / E.sum(-1, keepdims=True)
+def draw(*shape: int) -> Array:
+    """Draw normally distributed numbers."""
+    return RNG.normal(size=shape)
+
+
+def softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def hardmax(scores: Array) -> Array:
+    largest = scores == scores.max(1, keepdims=True)
+    return largest / largest.sum(1, keepdims=True)
+
+
+def causal(scores: Array) -> Array:
+    return np.where(np.tril(np.ones(scores.shape, bool)), scores, -np.inf)
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def elu_plus_one(x: Array) -> Array:
+    return np.where(x > 0, x + 1, np.exp(x))
+
+
+def normalise(x: Array, gain: Array = 1.0, bias: Array = 0.0) -> Array:
+    centred = x - x.mean(1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * gain + bias
+
+
+X, MEMORY, A, V, SQUARE = draw(N, D), draw(3, D), draw(D, D), draw(D, D_V), draw(D, D)
+Q, K, E, F = draw(D, 2), draw(D, 2), draw(2, N), draw(2, N)
+PAIRS = [(draw(D, D), draw(D, D_V)) for _ in range(H)]
+W_O, projected_bias = draw(H * D_V, D), draw(D)
+W_Q, W_K, W_V = draw(D, 4), draw(D, 4), draw(D, 4)
+W, b = draw(4, D), draw(4)
+W1, b1, W2, b2 = draw(D, 5), draw(5), draw(5, D), draw(D)
+NORM = draw(D), draw(D)
+OMEGA = draw(5, 2)
+
+
+def scores(A: Array) -> Array:
+    return X @ A @ X.T
+
+
+def features(Z: Array) -> Array:
+    return np.exp(Z @ OMEGA.T - (Z**2).sum(1, keepdims=True) / 2)
+
+
+def kernel(x: Array, y: Array, values: Array) -> Array:
+    weights = x @ y.T
+    return weights / weights.sum(1, keepdims=True) @ values
+
+
+def factored(mask: Callable[[Array], Array] = lambda s: s) -> Array:
+    parts = [
+        softmax(mask((X @ W_Q + b)[:, s] @ (X @ W_K)[:, s].T / 2)) @ (X @ W_V)[:, s]
+        for s in (slice(0, 2), slice(2, 4))
+    ]
+    return np.hstack(parts) @ W + projected_bias
+
+
+ATTENDED = softmax(scores(A)) @ X @ SQUARE
+FEED = partial(lambda Z: relu(Z @ W1 + b1) @ W2 + b2)
+POST = normalise(X + ATTENDED, *NORM)
+SELF = normalise(X + softmax(causal(scores(A))) @ X @ SQUARE)
+FFN = (W1, W2, b1, b2)
+#: T, X and further inputs, and the result by the textbook formula.
+LAYERS: dict[str, tuple[Module, Array]] = {
+    "Attention": (Attention(A, V), softmax(scores(A)) @ X @ V),
+    "Attention, causal": (Attention(A, V, mask="causal"), softmax(causal(scores(A))) @ X @ V),
+    "Attention, average": (
+        Attention(np.zeros((D, D)), V, pooling="average"), np.ones((N, N)) / N @ X @ V
+    ),
+    "Attention, hard": (Attention(A, V, pooling="average"), hardmax(scores(A)) @ X @ V),
+    "MultiHeadAttention": (
+        MultiHeadAttention([Attention(*pair) for pair in PAIRS], W_O, projected_bias),
+        np.hstack([softmax(scores(a)) @ X @ v for a, v in PAIRS]) @ W_O + projected_bias,
+    ),
+    "MultiHeadAttention, causal": (
+        MultiHeadAttention([Attention(*pair, mask="causal") for pair in PAIRS]),
+        np.hstack([softmax(causal(scores(a))) @ X @ v for a, v in PAIRS]),
+    ),
+    "FactoredAttention": (
+        FactoredAttention(W_Q, W_K, W_V, W, heads=2, b_Q=b, b_O=projected_bias, scale=0.5), factored()
+    ),
+    "FactoredAttention, causal": (
+        FactoredAttention(W_Q, W_K, W_V, W, 2, b_Q=b, b_O=projected_bias, scale=0.5, mask="causal"),
+        factored(causal),
+    ),
+    "LinearAttention": (LinearAttention(Q, K, V), (X @ Q) @ (X @ K).T @ X @ V),
+    "LinearAttention, causal": (
+        LinearAttention(Q, K, V, mask="causal"), np.tril((X @ Q) @ (X @ K).T) @ X @ V
+    ),
+    "LinearAttention, features": (
+        LinearAttention(Q, K, V, feature_map="elu+1"),
+        kernel(elu_plus_one(X @ Q), elu_plus_one(X @ K), X @ V),
+    ),
+    "Linformer": (Linformer(Q, K, V, E, F), softmax((X @ Q) @ (E @ X @ K).T) @ F @ X @ V),
+    "Performer": (Performer(Q, K, V, OMEGA), kernel(features(X @ Q), features(X @ K), X @ V)),
+    "Sumformer": (
+        Sumformer(W1, SQUARE, W2, V),
+        relu(X @ SQUARE + relu(X @ W1).sum(0) @ W2) @ V,
+    ),
+    "Encoder": (Encoder(Attention(A, SQUARE)), X + ATTENDED),
+    "Encoder, feed-forward": (Encoder(Attention(A, SQUARE), *FFN), FEED(X + ATTENDED)),
+    "Encoder, post-norm": (
+        Encoder(Attention(A, SQUARE), *FFN, norm="post", norm1=NORM, norm2=NORM),
+        normalise(POST + FEED(POST), *NORM),
+    ),
+    "Encoder, pre-norm": (
+        Encoder(Attention(np.zeros((D, D)), SQUARE), *FFN, norm="pre"),
+        (Y := X + (normalise(X) @ SQUARE).mean(0)) + FEED(normalise(Y)),
+    ),
+    "DecoderLayer": (
+        DecoderLayer(Attention(A, SQUARE, mask="causal"), Attention(SQUARE, A), norm="post"),
+        normalise(SELF + softmax(SELF @ SQUARE @ MEMORY.T) @ MEMORY @ A),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name: str) -> None:
+    """U of the order of T simulates T with each executor."""
+    T, wanted = LAYERS[name]
+    inputs = (X, MEMORY) if name == "DecoderLayer" else (X,)
+    np.testing.assert_allclose(T(*inputs), wanted, atol=1e-12)
+    U = UniversalSimulator.of(T, *map(len, inputs))
+    for executor in ("auto", "dense", "fast", "heads"):
+        if executor in ("dense", "heads") and name.startswith(("Encoder,", "Decoder")):
+            continue  # minutes
+        np.testing.assert_allclose(U(T, *inputs, executor=executor), wanted, atol=1e-11)
+
+
+ORDERS = [(1, 1, 1), (1, 3, 2), (2, 1, 3), (3, 2, 1), (3, 3, 3), (4, 2, 5)]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("executor", ["auto", "dense", "heads", "fast"])
-def test_attention(order: tuple[int, int, int], executor: str) -> None:
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled", "inverse", "width-1"])
+def test_recipes(order: tuple[int, int, int], recipe: str) -> None:
+    """All recipes of U simulate attention at all orders, also for a smaller T."""
     n, d, d_v = order
+    d_v = d if recipe == "inverse" else d_v
     rng = np.random.default_rng(n * 100 + d * 10 + d_v)
     A, V, X = rng.normal(size=(d, d)), rng.normal(size=(d, d_v)), rng.normal(size=(n, d))
-    T, wanted = locum.Attention(A, V), softmax(X @ A @ X.T) @ X @ V
-    assert np.abs(T(X) - wanted).max() < 1e-12
-    for recipe in (None, "paper", "tiled"):
-        U = UniversalSimulator(n, d, d_v, **({"recipe": recipe} if recipe else {}))
-        assert np.abs(U(T, X, executor=executor) - wanted).max() < 1e-11, recipe
+    wanted = softmax(X @ A @ X.T) @ X @ V
+    U = UniversalSimulator(n, d, d_v, recipe=recipe)
+    for executor in ("auto", "heads"):
+        np.testing.assert_allclose(U(Attention(A, V), X, executor=executor), wanted, atol=1e-10)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_heads(causal: bool) -> None:
-    rng = np.random.default_rng(1)
-    n, d, d_v, h = 4, 3, 2, 2
-    heads = [
-        locum.Attention(
-            rng.normal(size=(d, d)), rng.normal(size=(d, d_v)), mask="causal" if causal else None
-        )
-        for _ in range(h)
+def test_batches() -> None:
+    """A batch of inputs gives the results of single inputs."""
+    inputs = draw(3, N, D)
+    T = LAYERS["Attention"][0]
+    U = UniversalSimulator.of(T, N)
+    np.testing.assert_allclose(U(T, inputs), [T(x) for x in inputs], atol=1e-12)
+
+
+def test_several_layers() -> None:
+    """Simulators in series equal the layers in series."""
+    first, second = Encoder(Attention(A, SQUARE)), Attention(A, V)
+    stack = Stack([UniversalSimulator.of(first, N), UniversalSimulator.of(second, N)])
+    np.testing.assert_allclose(stack([first, second], X), second(first(X)), atol=1e-11)
+
+
+def test_steps() -> None:
+    """The explained steps are scores, weights and values; the last one is T(X)."""
+    explained = UniversalSimulator(N, D, D_V).explain(Attention(A, V), X)
+    assert isinstance(explained, Explanation)
+    assert isinstance(explained.steps[0], ExplainedStep)
+    for step in explained.steps:
+        np.testing.assert_allclose(step.matrix, step.direct, atol=1e-11)
+    np.testing.assert_allclose(explained.steps[-1].matrix, softmax(scores(A)) @ X @ V, atol=1e-11)
+
+
+def test_orders_and_layouts() -> None:
+    """U depends on the order only, and reads the matrices one after another."""
+    order = Order.of(N, D, D_V)
+    assert order.attention == AttentionOrder("softmax", D, D_V)
+    U, V_ = UniversalSimulator(order), UniversalSimulator(N, D, D_V)
+    assert U.hash == V_.hash != UniversalSimulator(N, D, D_V + 1).hash
+    T = Attention(A, V)
+    assert len(U.encode(T, X)) == X.size + A.size + V.size
+    layout = Layout([Block("X", 2, 3), Block("A", 3, 3, copies=2)])
+    assert sum(block.rows * block.columns * block.copies for block in layout.blocks.values()) == 24
+    assert layout.position("A", 1, 2, head=1) == 6 + 9 + 5
+    json.dumps(U.to_dict())
+    assert locum.Attention is Attention
+
+
+def test_arrays() -> None:
+    """Arrays by their names become a layer, with the columns of all heads side by side."""
+    arrays = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W, "b_O": projected_bias}
+    T = from_arrays(arrays, heads=2)
+    parts = [
+        softmax((X @ W_Q)[:, s] @ (X @ W_K)[:, s].T / 2**0.5) @ (X @ W_V)[:, s]
+        for s in (slice(0, 2), slice(2, 4))
     ]
-    W, X = rng.normal(size=(h * d_v, d)), rng.normal(size=(n, d))
-    T = MultiHeadAttention(heads, W, None)
-    mask = np.tril(np.ones((n, n), bool)) if causal else np.ones((n, n), bool)
-    parts = [softmax(np.where(mask, X @ t.A @ X.T, -np.inf)) @ X @ t.V for t in heads]
-    wanted = np.concatenate(parts, 1) @ W
-    assert np.abs(T(X) - wanted).max() < 1e-12
-    U = (
-        UniversalSimulator.of(T, n)
-        if hasattr(UniversalSimulator, "of")
-        else UniversalSimulator(
-            Order.of(n, d, d_v, heads=h, **({"mask": "causal"} if causal else {}), projected=True)
-        )
-    )
-    assert np.abs(U(T, X) - wanted).max() < 1e-11
-
-
-SHAPES = [(1, 1, 1), (2, 3, 2), (3, 2, 4)]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_constructions(shape: tuple[int, int, int]) -> None:
-    """Matrix products, transposes, softmax, norms and sums at several shapes."""
-    r, k, c = shape
-    rng = np.random.default_rng(r + 10 * k + 100 * c)
-    a, b = rng.normal(size=(r, k)), rng.normal(size=(k, c))
-    X, Y = con.Matrix(locum.tokens, r, k), None
-    tokens = a.ravel().tolist()
-
-    def value(M: Any) -> Any:
-        return np.array(M.run(tokens))
-
-    B = con.constant_matrix(b.tolist())
-    assert np.allclose(value(con.matmul(X, B)), a @ b)
-    assert np.allclose(value(con.transpose(X)), a.T)
-    assert np.allclose(value(con.softmax(X)), softmax(a))
-    assert np.allclose(value(con.row_sums(X))[:, 0], a.sum(1))
-    assert np.allclose(value(con.row_means(X))[:, 0], a.mean(1))
-    assert np.allclose(value(con.relu(X)), np.maximum(a, 0))
-    assert np.allclose(value(con.leaky_relu(X, 0.1)), np.where(a > 0, a, 0.1 * a))
-    assert np.allclose(value(con.sigmoid(X)), 1 / (1 + np.exp(-a)))
-    assert np.allclose(value(con.silu(X)), a / (1 + np.exp(-a)))
-    assert np.allclose(value(con.absolute(X)), abs(a))
-    assert np.allclose(value(con.tanh(X)), np.tanh(a))
-    assert np.allclose(value(con.scale(X, 3)), 3 * a)
-    assert np.allclose(value(con.add(X, X)), 2 * a)
-    assert np.allclose(value(con.multiply(X, X)), a * a)
-    assert np.allclose(value(con.elu_plus_one(X)), np.where(a > 0, a + 1, np.exp(a)))
-    assert Y is None
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_square_constructions(n: int) -> None:
-    rng = np.random.default_rng(n)
-    a = rng.normal(size=(n, n)) + 2 * np.eye(n)
-    X, tokens = con.Matrix(locum.tokens, n, n), a.ravel().tolist()
-    assert np.allclose(np.array(con.inverse(X).run(tokens)), np.linalg.inv(a))
-    assert np.allclose(np.array(con.determinant(X).run(tokens)).ravel()[0], np.linalg.det(a))
-
-
-CASES = [(r, k, seed) for seed, (r, k) in enumerate([(1, 1), (1, 4), (2, 2), (2, 6), (3, 4), (4, 3)])]
-
-
-@pytest.mark.parametrize(("r", "k", "seed"), CASES)
-def test_more_constructions(r: int, k: int, seed: int) -> None:
-    """Each construction on integers with ties and on reals, dense and fast, against NumPy."""
-    rng = np.random.default_rng(seed)
-    for a in (rng.integers(-2, 3, size=(r, k)).astype(float), rng.normal(size=(r, k))):
-        X, flat = con.Matrix(locum.tokens, r, k), a.ravel().tolist()
-        groups = lambda g: a.reshape(-1, g)  # noqa: B023, E731
-        wanted: dict[str, tuple[Any, Any]] = {
-            "hardmax": (
-                con.hardmax(X),
-                (a == a.max(1, keepdims=True)) / (a == a.max(1, keepdims=True)).sum(1, keepdims=True),
-            ),
-            "hardmax unique": (con.hardmax(X, unique=True), np.eye(k)[a.argmax(1)]),
-            "layer norm": (
-                con.layer_norm(X, epsilon=1e-3) if k > 1 else X,
-                (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-3)
-                if k > 1
-                else a,
-            ),
-            "rms norm": (
-                con.rms_norm(X, epsilon=1e-3),
-                a / np.sqrt((a**2).mean(1, keepdims=True) + 1e-3),
-            ),
-            "gelu": (con.gelu(X), a * 0.5 * (1 + np.vectorize(math.erf)(a / 2**0.5))),
-            "quick gelu": (con.quick_gelu(X), a / (1 + np.exp(-1.702 * a))),
-            "append ones": (con.append_ones(X), np.hstack([a, np.ones((r, 1))])),
-            "total": (con.total(X), np.full((1, 1), a.sum())),
-            "masked softmax": (con.softmax(X, mask="causal"), causal_softmax(a)),
-        }
-        for g in (1, 2, 3, 4):
-            if (r * k) % g == 0 and k % g == 0:
-                wanted[f"groupsort {g}"] = con.groupsort(X, g), -np.sort(-groups(g), 1).reshape(r, k)
-                wanted[f"maxout {g}"] = con.maxout(X, g), groups(g).max(1).reshape(r, -1)
-        if k % 2 == 0:
-            for recipe in ("partner", "paper"):
-                wanted[f"maxmin {recipe}"] = (
-                    con.maxmin(X, recipe),
-                    -np.sort(-groups(2), 1).reshape(r, k),
-                )
-        for name, (matrix, value) in wanted.items():
-            for executor in ("dense", "fast"):
-                found = np.array(matrix.run(flat, executor=executor))
-                assert found.shape[0] and np.allclose(
-                    found.ravel()[: value.size], value.ravel(), atol=1e-9
-                ), (name, executor, a, found, value)
-
-
-def causal_softmax(a: Any) -> Any:
-    return softmax(np.where(np.tril(np.ones(a.shape, bool)), a, -np.inf))
-
-
-def test_sequences() -> None:
-    """match2, match3, k_parity, shift and identify on all short inputs."""
-    for p in (2, 3, 5):
-        for x in itertools.product(range(1, 4), repeat=3):
-            wanted = [int(any((a + b) % p == 0 for b in x)) for a in x]
-            assert con.match2(locum.tokens, p)(list(x)) == wanted, (p, x)
-    for bits in itertools.product((0, 1), repeat=4):
-        for chosen in ((0,), (1, 3), (0, 1, 2)):
-            value = con.k_parity(locum.tokens, chosen)(list(bits))
-            assert round(value[0]) == sum(bits[i] for i in chosen) % 2, (bits, chosen)
-
-
-def test_layers() -> None:
-    """Encoder layers with each norm position and activation equal NumPy."""
-    rng = np.random.default_rng(5)
-    n, d = 3, 2
-    for kind in ("softmax", "average"):
-        A, V, X = rng.normal(size=(d, d)), rng.normal(size=(d, d)), rng.normal(size=(n, d))
-        T = locum.Attention(A, V, pooling=kind if kind == "softmax" else "average")
-        S = X @ A @ X.T
-        wanted = (
-            softmax(S) @ X @ V if kind == "softmax" else ((S == S.max(1, keepdims=True)) / 1.0) @ X @ V
-        )
-        assert np.abs(T(X) - wanted).max() < 1e-12
-        U = UniversalSimulator(Order.of(n, d, d, pooling=kind))
-        assert np.abs(U(T, X) - wanted).max() < 1e-11
+    wanted = np.hstack(parts) @ W + projected_bias
+    np.testing.assert_allclose(T(X), wanted, atol=1e-12)
+    np.testing.assert_allclose(UniversalSimulator.of(T, N)(T, X), wanted, atol=1e-11)

@@ -11,8 +11,15 @@ import pytest
 
 import locum
 from locum.errors import ExecutionError, GraphError, InputError, LocumError
-from locum.simulators import Attention, Encoder, MultiHeadAttention, Order, Stack, UniversalSimulator
-from locum.simulators.layer_simulator import Explanation
+from locum.simulators import (
+    Attention,
+    Encoder,
+    Explanation,
+    MultiHeadAttention,
+    Order,
+    Stack,
+    UniversalSimulator,
+)
 from tests.simulators.random_modules import Chance, distance, simulator
 
 #: 50 orders: square, tall, wide, and n larger than d and d_v.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.networks.transformer.compiled import CompiledTransformer
+from locum.networks.transformer import CompiledTransformer
 from tests.transformer.random_models import random_model
 
 

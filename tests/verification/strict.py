@@ -19,8 +19,7 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from locum.graph import dumps
-from locum.proofs.claims.claim import Claim
-from locum.proofs.claims.formula import Formula
+from locum.proofs import Claim, Formula
 
 #: A value at a position. Irrational numbers are decimals.
 Value: TypeAlias = "bool | Fraction | Decimal"

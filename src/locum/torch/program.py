@@ -63,6 +63,8 @@ def count_multiply_adds(concrete: ConcreteGraph, node: fx.Node) -> int:
     packet = _COUNTED_AS.get(packet, packet)
     values = concrete.values
     arguments: Any = fx.node.map_arg(node.args, values.__getitem__)
+    # The formulas of PyTorch do not accept the argument out_dtype.
+    arguments = [value for value in arguments if not isinstance(value, torch.dtype)]
     if packet in _VECTOR_PRODUCTS:
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)][-2:]
         if packet in (_aten.addr, _aten.ger):
