@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.compiler.test_everyday import LENGTH, inputs
+from tests.old.compiler.test_everyday import LENGTH, inputs
 
 import locum
 from benchmarks.harness import Row

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.compiler import random_programs
+from tests.old.compiler import random_programs
 
 from benchmarks.harness import Row, machine
 from benchmarks.limited_process import run_limited

@@ -21,7 +21,7 @@ PACKAGES = {
     "locum.graph", "locum.interface.playground", "locum.languages", "locum.__main__",
     "locum.networks", "locum.networks.compiler", "locum.networks.looped",
     "locum.networks.transformer", "locum.paper", "locum.paper.listings", "locum.proofs",
-    "locum.rasp", "locum.simulators", "locum.torch",
+    "locum.rasp", "locum.rasp.programs", "locum.simulators", "locum.torch",
 }  # fmt: skip
 #: Modules that a package exports.
 MODULES = {"locum.languages.b_rasp", "locum.languages.c_rasp", "locum.languages.rasp_l"}
