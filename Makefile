@@ -8,12 +8,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-#: The tests that `make quick` and `make floors` run.
-QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
+#: The tests that `make quick` and `make floors` run: the core, without PyTorch.
+QUICK := tests/core --ignore=tests/core/test_torch.py --ignore=tests/core/test_torch_rows.py
+#: The benchmarks that `make bench` runs.
+BENCH := speed sequences captured_models compiler language start
 #: One worker for each core. Workers start with contiguous parts of the tests, so few files are split.
 WORKERS := -n auto --dist worksteal
 
-.PHONY: help setup demo quick test lint paper docs tutorial packages floors coq fuzz bench site clean
+.PHONY: help setup demo quick test all lint paper docs tutorial packages floors coq fuzz bench site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,11 +52,14 @@ $(VENV)/.models: $(VENV)/.dev
 	-$(PIP) -e '.[torch,lens]'
 	@touch $@
 
-quick: $(VENV)/.dev ## run the most important tests
+quick: $(VENV)/.dev ## run the core of the tests, without PyTorch
 	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
-test: $(VENV)/.models ## run all tests, doctests included
+test: $(VENV)/.models ## run the tests, without slow ones and with a quarter of tests/old
 	$(BIN)/python -m pytest -q $(WORKERS)
+
+all: $(VENV)/.models ## run all tests
+	$(BIN)/python -m pytest -q $(WORKERS) --all
 
 lint: $(VENV)/.dev ## run ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -99,11 +104,11 @@ floors: ## run the quick tests on the lowest supported versions of the core depe
 coq: $(VENV)/.core ## check the theorems with Coq (requires coqc; COQ=skip; SEED=n)
 	$(BIN)/python -m locum.proofs.coq proofs $(if $(SEED),--seed $(SEED))
 
-fuzz: $(VENV)/.dev ## run selected property tests with 20,000 examples each
-	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
+fuzz: $(VENV)/.dev ## run the random tests with many examples
+	$(BIN)/python -m pytest -q $(WORKERS) -m fuzz --hypothesis-profile fuzz
 
-bench: $(VENV)/.dev ## run the benchmarks
-	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done
+bench: $(VENV)/.dev ## run six benchmarks
+	@set -e; for name in $(BENCH); do $(BIN)/python benchmarks/bench_$$name.py; done
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

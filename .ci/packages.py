@@ -42,10 +42,8 @@ COMMANDS = {
 #: Commands that run until they are stopped; the playground is started below.
 ENDLESS = ("locum playground", "locum repl")
 QUICK = (
-    *("tests/test_imports.py", "tests/test_cases.py", "tests/graph", "tests/test_packaging.py"),
-    *("tests/simulators/test_universal.py", "tests/compiler/test_target.py", "tests/cli/test_jobs.py"),
-    *("tests/test_documents.py::test_files_named_in_the_documents_exist", "tests/test_examples.py"),
-    *("tests/test_site.py", "src/locum/simulators", "src/locum/errors.py"),
+    *("tests/core", "--ignore=tests/core/test_docs.py", "tests/test_imports.py"),
+    *("tests/test_packaging.py", "tests/test_examples.py", "src/locum/errors.py"),
 )
 
 

@@ -9,7 +9,7 @@ always 1, and these biases are read from it. The other slots keep their order.
 The sink becomes a separate token, the last row of W_E, and inputs begin with it. Numbers are not ids,
 so the input of a model on numbers is the residual stream: ``hooked(inputs, start_at_layer=0)``.
 
-``tests/transformer/test_lens.py`` tests the export with the installed version of TransformerLens.
+``tests/old/networks/test_lens.py`` tests the export with the installed version of TransformerLens.
 """
 
 from __future__ import annotations
