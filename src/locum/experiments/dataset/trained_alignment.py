@@ -9,7 +9,7 @@ outside of the circuit.
 
 >>> from locum import aggregate, indices, select, tokens
 >>> previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
->>> [(part.name, part.label) for part in align((previous == tokens).node, 4, seed=0).components][1]
+>>> [(part.name, part.label) for part in align((previous == tokens).node, seed=0).components][1]
 ('blocks.0.mlp', 'aggregate(select(indices, indices - 1, ==), tokens, "?") == tokens')
 """
 
