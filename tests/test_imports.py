@@ -216,6 +216,7 @@ def test_names_that_never_existed_raise_the_usual_errors() -> None:
         from locum import stand_on  # type: ignore[attr-defined]  # noqa: F401
 
 
+@pytest.mark.slow
 def test_the_torch_package_is_imported_on_first_use() -> None:
     if importlib.util.find_spec("torch"):
         assert loaded_by("import locum; locum.torch.report") >= {"torch"}

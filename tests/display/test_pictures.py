@@ -38,6 +38,7 @@ def measured(name: str) -> Any:
     return json.loads((ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_benchmarks_draw_the_saved_measurements(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = [

@@ -13,6 +13,8 @@ pytest.importorskip("transformers")
 
 from tests.torch.data_parallel import PROCESSES, STEPS, make_model, train  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="needs torch.distributed")
 def test_two_processes_train_like_one(tmp_path: Path) -> None:

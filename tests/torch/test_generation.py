@@ -15,6 +15,8 @@ transformers = pytest.importorskip("transformers")
 
 import locum.torch  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = settings().max_examples >= 20_000
 NEW_TOKENS = 64 if EVERYTHING else 4
 SIZES = {"vocab_size": 60, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}

@@ -18,6 +18,8 @@ from locum.experiments.dataset.generating import generate
 from locum.experiments.dataset.index import read_index
 from locum.interface.cli.main import cli
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:

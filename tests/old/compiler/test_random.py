@@ -33,6 +33,8 @@ from tests.old.graph.strategies import (
     strings,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Examples by default; ``make fuzz`` draws more.
 _USUAL = settings.get_profile("default").max_examples
 

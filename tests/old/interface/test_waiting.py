@@ -16,6 +16,8 @@ from locum.interface.cli import main, output
 from locum.interface.cli.progress import PATIENCE, Status, counted, current, progress, waiting
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.slow
+
 
 class Clock:
     """Goes on when it is told to."""

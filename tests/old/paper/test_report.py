@@ -14,6 +14,8 @@ from locum.paper.evidence import STATUSES
 from locum.paper.paper_report import Report, reproduce
 from locum.paper.statements import STATEMENTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def report() -> Report:
