@@ -87,6 +87,7 @@ SUMS: dict[str, SOp] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_are_within_the_bound(name: str, kind: str) -> None:
@@ -177,6 +178,7 @@ REFUSED: list[tuple[SOp, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "options"), REFUSED)
 def test_what_an_error_recommends_compiles(program: SOp, options: dict[str, Any]) -> None:
     with pytest.raises(CompileError) as refused:

@@ -29,6 +29,7 @@ def check(module: Any, *arguments: Any, **options: Any) -> None:
     assert locum.torch.report().share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_the_compiled_model_equals_eager() -> None:
     assert report.runs_by_kind == {"inference": 1, "forward": 0, "backward": 0}
 
 
+@pytest.mark.slow
 def test_similar_sentences_have_similar_embeddings() -> None:
     """In double precision, the error is far below the roundings of single precision."""
     model, tokenizer = load(torch.float64)
@@ -62,6 +63,7 @@ def test_similar_sentences_have_similar_embeddings() -> None:
     assert [round(float(similarities[0, k]), 4) for k in (1, 2)] == [0.6985, -0.0259]
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_the_library() -> None:
     model, tokenizer = load()
     extract = transformers.pipeline("feature-extraction", model=model, tokenizer=tokenizer)

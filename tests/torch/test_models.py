@@ -80,17 +80,20 @@ def test_results_and_gradients_equal_eager(kind: str, executor: str, host: str) 
     check_model(kind, executor, host)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "executor", "host"), OTHERS if EVERYTHING else SAMPLED)
 def test_corpus_of_models_in_other_executors(kind: str, executor: str, host: str) -> None:
     check_model(kind, executor, host)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*MODELS, "bart"] if EVERYTHING else ["gpt2"])
 def test_corpus_of_models_with_dropout(kind: str) -> None:
     """No size divides another one here."""
     check_model(kind, "fast", "allowed", training=True, batch=2, length=5)
 
 
+@pytest.mark.slow
 def test_parameters_without_influence_have_the_gradients_of_aot_eager() -> None:
     """AOT autograd returns zeros where eager execution returns None."""
     model, inputs = make_model("bert").double(), make_inputs("bert")
@@ -151,6 +154,7 @@ def check_training(
 LLAMA = 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "llama"])
 def test_100_steps_of_adamw_with_dropout_equal_eager(kind: str) -> None:
     report = check_training(kind, 100, 1e-3, limit=LLAMA if kind == "llama" else 1e-9)
@@ -158,6 +162,7 @@ def test_100_steps_of_adamw_with_dropout_equal_eager(kind: str) -> None:
     assert "aten.native_dropout.default" in operations
 
 
+@pytest.mark.slow
 def test_llama_with_norms_in_float64_equals_eager(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
@@ -193,6 +198,7 @@ def test_checkpointing_without_dropout() -> None:
     check_training("llama", 2, 1e-3, prepare=prepare)
 
 
+@pytest.mark.slow
 def test_checkpointing_of_a_model() -> None:
     def around(model: Any) -> Callable[..., Any]:
         return lambda **inputs: checkpoint(model, use_reentrant=False, **inputs)
@@ -201,6 +207,7 @@ def test_checkpointing_of_a_model() -> None:
     assert any("run_with_rng_state" in module for module in report.on_host.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS if EVERYTHING else ["bert", "llama"])
 def test_corpus_of_models_under_autocast(kind: str) -> None:
     """Results and gradients have eager's types, and errors of eager's size."""

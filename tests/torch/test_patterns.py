@@ -28,6 +28,7 @@ def expected_patterns(model: Any, inputs: dict[str, Any]) -> list[Any]:
     return [pattern.detach() for pattern in patterns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "executor"), CASES)
 def test_patterns_equal_those_of_the_library(kind: str, executor: str) -> None:
     is_fast = executor == "fast"

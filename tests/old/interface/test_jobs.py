@@ -13,7 +13,7 @@ import pytest
 from locum.interface.cli.main import COMMANDS, SECTIONS, summary
 from locum.interface.playground.example_programs import program_names
 from locum.paper import listings
-from tests.cli.conftest import Run
+from tests.old.interface.conftest import Run
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -19,7 +19,7 @@ import locum
 import locum.interface.cli.main
 from locum.interface.cli import repl
 from tests.cli.commands import command_line
-from tests.cli.conftest import Run
+from tests.old.interface.conftest import Run
 
 LOCUM = f"{sys.executable} -m locum"
 #: A command that prints a table, one that prints text and whose verdict is 1, and one that prints JSON.

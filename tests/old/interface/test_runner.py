@@ -15,7 +15,7 @@ from locum.interface.cli.options import PATH, output_option
 from locum.interface.cli.runner import Report
 from locum.interface.cli.runner import command as make_command
 from tests.cli.commands import command_line
-from tests.cli.conftest import Run
+from tests.old.interface.conftest import Run
 
 
 @pytest.fixture

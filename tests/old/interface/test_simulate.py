@@ -11,7 +11,7 @@ import pytest
 
 from locum.errors import GraphError
 from locum.simulators import Order
-from tests.cli.conftest import Run
+from tests.old.interface.conftest import Run
 
 
 def json_of(run: Run, *arguments: object) -> Any:

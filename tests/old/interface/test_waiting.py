@@ -14,7 +14,7 @@ import pytest
 
 from locum.interface.cli import main, output
 from locum.interface.cli.progress import PATIENCE, Status, counted, current, progress, waiting
-from tests.cli.conftest import Run
+from tests.old.interface.conftest import Run
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from lark import Token
 
 from locum.errors import LimitError
 from locum.rasp import Limits, Session
-from tests.language.limited import FACES, Worker, run_alone
+from tests.old.rasp.limited import FACES, Worker, run_alone
 
 #: Whether this is ``make fuzz``.
 MANY = settings().max_examples > 1_000

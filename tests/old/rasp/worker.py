@@ -1,4 +1,4 @@
-"""The process of a :class:`tests.language.limited.Worker`: texts in, exit codes and outputs out."""
+"""The process of a :class:`tests.old.rasp.limited.Worker`: texts in, exit codes and outputs out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from locum.interface.cli import main
 from locum.rasp import Session
-from tests.language.limited import COMMANDS, SECONDS
+from tests.old.rasp.limited import COMMANDS, SECONDS
 
 
 class OverTimeError(BaseException):

@@ -85,7 +85,7 @@ class Worker:
             self.close()
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.language.worker"],
+                [sys.executable, "-m", "tests.old.rasp.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
