@@ -15,6 +15,8 @@ from locum.networks import compiler
 from tests.compiler.agreement import fingerprint, is_close
 from tests.constructions.catalogue import programs
 
+pytestmark = pytest.mark.slow
+
 #: Whole numbers, where the construction is about them.
 WHOLE = ("match", "k-parity")
 #: Tokens of the catalogue's programs that take a number of their own; 12 for the rest (a 3×4 matrix).

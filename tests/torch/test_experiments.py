@@ -193,6 +193,7 @@ def test_channels_last() -> None:
     )
 
 
+@pytest.mark.slow
 def test_small_experiments() -> None:
     x = torch.randn(3, 4)
     check_like_eager(lambda x, n: x * n, x, torch.arange(4))
@@ -238,6 +239,7 @@ def test_cosine_of_a_linear_module_runs_on_u() -> None:
     assert report.on_host == {}
 
 
+@pytest.mark.slow
 def test_a_training_graph_with_many_outputs() -> None:
     """Two encoder layers: one program computes all results of the forward graph in one run."""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)

@@ -13,6 +13,8 @@ import pytest
 from locum.errors import InputError
 from locum.experiments.sweeps import Case, Result, read, run
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 

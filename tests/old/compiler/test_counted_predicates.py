@@ -15,6 +15,8 @@ from locum.networks.compiler.scoring.scored_selectors import Selectors
 from locum.networks.compiler.target import Target
 from tests.compiler.agreement import is_close
 
+pytestmark = pytest.mark.slow
+
 VOCABULARY = [0, 1, 2]
 WAYS: list[dict[str, Any]] = [
     {"attention": "softmax"},

@@ -76,7 +76,7 @@ def test_long_but_honest_programs_run() -> None:
 
 
 CORPUS: list[str] = [str(case["source"]) for case in json.loads(
-    (Path(__file__).parents[1] / "conformance" / "rasp.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "conformance" / "rasp.json").read_text(encoding="utf-8")
 )]  # fmt: skip
 PIECES = [
     *(
