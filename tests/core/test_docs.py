@@ -11,7 +11,13 @@ import pytest
 from tests.documents import PAGES, ROOT, run_page
 
 #: Packages that the blocks of a page require.
-NEEDS = {"huggingface.md": ("tokenizers", "torch", "transformers"), "torch.md": ("torch",)}
+NEEDS = {
+    "equivalence.md": ("z3",),
+    "huggingface.md": ("tokenizers", "torch", "transformers"),
+    "hypotheses.md": ("torch",),
+    "languages.md": ("z3",),
+    "torch.md": ("torch",),
+}
 
 
 #: Pages that take more than ten seconds.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 import locum
 from locum import graph, rasp
@@ -97,6 +97,20 @@ def test_selectors(case: Any) -> None:
             assert found is None or np.array_equal(found, wanted)
 
 
+class NudgedRun(Run):
+    """The meaning of programs with another rounding of exp."""
+
+    elementwise: ClassVar = {**ELEMENTWISE, "exp": lambda a: math.exp(a) * (1 + 2**-50)}
+
+
+def depends_on_rounding(program: Any, tokens: list[Any], wanted: list[Any]) -> bool:
+    """Whether the last bits of exp change a program, such as sin(exp(length)) at length 18."""
+    try:
+        return not close(NudgedRun(tokens).defined(program), wanted)
+    except UndefinedError:
+        return True
+
+
 @pytest.mark.fuzz
 @examples(300)
 @given(cases())
@@ -104,6 +118,7 @@ def test_other_executors(case: Any) -> None:
     """Other executors compute the same numbers. Only `heads` does not support some programs."""
     program, tokens = case
     wanted, must_fail = reference(program, tokens), is_surely_undefined(program, tokens)
+    assume(wanted is None or not depends_on_rounding(program, tokens, wanted))
     for executor in ("fast", "auto", "heads"):
         found = outcome(to_locum(program), tokens, executor=executor)
         assert found is None or not must_fail, executor
