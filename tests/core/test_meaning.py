@@ -98,13 +98,18 @@ def test_selectors(case: Any) -> None:
 
 
 class NudgedRun(Run):
-    """The meaning of programs with another rounding of exp."""
+    """The meaning of programs with another rounding of exp, and of means that floats may round."""
 
     elementwise: ClassVar = {**ELEMENTWISE, "exp": lambda a: math.exp(a) * (1 + 2**-50)}
 
+    def mean(self, values: list[Any]) -> Any:
+        mean = super().mean(values)
+        is_exact = abs(mean) < 2**33 and float(mean * 2**20).is_integer()
+        return mean if is_exact else mean * (1 + 2**-50)
+
 
 def depends_on_rounding(program: Any, tokens: list[Any], wanted: list[Any]) -> bool:
-    """Whether the last bits of exp change a program, such as sin(exp(length)) at length 18."""
+    """Whether last bits change a program, such as sin(exp(length)) at length 18."""
     try:
         return not close(NudgedRun(tokens).defined(program), wanted)
     except UndefinedError:
