@@ -30,7 +30,7 @@ def frac_prevs(token: str) -> SOp:
 
 
 def shift_by(offset: int) -> SOp:
-    """The token so many positions before, or "" if there is none."""
+    """Return the token a number of positions earlier, or "" if there is none."""
     return aggregate(select(indices + offset, indices, "=="), tokens, "")
 
 

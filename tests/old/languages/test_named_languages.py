@@ -1,4 +1,4 @@
-"""Named languages: their definitions, published results, and how a name is told from a word."""
+"""Named languages: their definitions, published results, and the choice between a name and a word."""
 
 from __future__ import annotations
 
