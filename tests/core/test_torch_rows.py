@@ -29,7 +29,7 @@ def call(*arguments: Any, **options: Any) -> Call:
 
 
 def draw(*shape: int) -> Any:
-    """Draw a tensor from a new generator with a fixed seed."""
+    """Draw a tensor from a generator whose seed depends on the shape."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape) + sum(shape)))
 
 
