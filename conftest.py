@@ -1,7 +1,7 @@
 """Configure the tests: the same Hypothesis examples in every run, seeds, and which tests run.
 
 Without ``--all``, tests marked ``slow`` do not run, and of each file in ``tests/old`` every fourth test
-runs. ``-m fuzz --hypothesis-profile fuzz`` draws many more examples, other ones each time.
+runs, and those marked ``always``. ``-m fuzz --hypothesis-profile fuzz`` draws many more examples, other ones each time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect slow tests, and three of four tests of each file in ``tests/old``."""
+    """Deselect slow tests, and three of four tests of each file in ``tests/old`` unless always run."""
     if config.getoption("--all"):
         return
     old: dict[Path, list[str]] = defaultdict(list)
@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [
         item
         for item in items
-        if item.get_closest_marker("slow") or (item.path in old and item.nodeid not in kept)
+        if item.get_closest_marker("slow")
+        or (item.path in old and item.nodeid not in kept and not item.get_closest_marker("always"))
     ]
     config.hook.pytest_deselected(items=left_out)
     gone = set(map(id, left_out))

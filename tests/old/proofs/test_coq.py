@@ -58,12 +58,14 @@ def test_shapes_cover_sizes_up_to_40() -> None:
 _ADVICE = "differs from what Coq accepted; run `make coq` and commit proofs/accepted.txt"
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("subject", same_equations())
 def test_equations_are_those_that_coq_accepted(subject: str) -> None:
     found = hash_equations(subject, same_equations()[subject]())
     assert found == read_accepted(PROOFS).get(subject), f"{subject}: {_ADVICE}"
 
 
+@pytest.mark.always
 def test_proofs_are_those_that_coq_accepted() -> None:
     accepted, files = read_accepted(PROOFS), hash_files(PROOFS)
     for name, found in files.items():
@@ -90,6 +92,7 @@ def test_mutants_are_other_programs() -> None:
         assert write_result(mutant()) != write_result(BY_NAME[name].build(*shape))
 
 
+@pytest.mark.always
 def test_theorems_stand_in_the_files_that_are_named() -> None:
     for tie in TIES:
         text = (PROOFS / tie.file).read_text(encoding="utf-8")
@@ -121,6 +124,7 @@ def test_a_reader_finds_the_meaning_and_the_theorem_early() -> None:
             assert "heorem" in head or "[" in head, path.name
 
 
+@pytest.mark.always
 def test_nothing_is_admitted() -> None:
     for path in PROOFS.glob("*.v"):
         text = path.read_text(encoding="utf-8")
