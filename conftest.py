@@ -1,7 +1,8 @@
 """Configure the tests: the same Hypothesis examples in every run, seeds, and which tests run.
 
 Without ``--all``, tests marked ``slow`` do not run, and of each file in ``tests/old`` every fourth test
-runs, and those marked ``always``. ``-m fuzz --hypothesis-profile fuzz`` draws many more examples, other ones each time.
+runs, and those marked ``always``. ``-m fuzz --hypothesis-profile fuzz`` draws many more examples, other
+ones each time.
 """
 
 from __future__ import annotations
