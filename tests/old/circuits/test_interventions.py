@@ -311,6 +311,7 @@ def test_slots_that_are_not_used_again_keep_their_meaning() -> None:
     assert kept(["(", "[", "]"]) == plain(["(", "[", "]"])
 
 
+@pytest.mark.always
 @pytest.mark.xfail(
     strict=True,
     raises=AssertionError,
