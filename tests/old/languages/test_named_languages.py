@@ -21,6 +21,8 @@ from locum.languages.named_languages import read
 from locum.languages.non_regular import describe, describe_program
 from tests.cli.commands import command_line, json_of, refused
 
+pytestmark = pytest.mark.always
+
 FUZZ = settings().max_examples >= 20_000
 
 

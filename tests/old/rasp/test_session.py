@@ -183,6 +183,7 @@ def test_drawing_is_handed_on() -> None:
     assert Session().execute("draw(indices);")[-1].category == "draw"
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("loop", "pictures"),
     [
