@@ -26,6 +26,8 @@ from locum.simulators.hierarchy import paper_padding
 from locum.simulators.modules.attention_kinds import LinearAttention
 from tests.old.paper.test_listings import run
 
+pytestmark = pytest.mark.always
+
 ONE = np.ones((1, 1))
 
 

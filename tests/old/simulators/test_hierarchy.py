@@ -23,6 +23,8 @@ from locum.simulators.hierarchy import padding_formula, paper_padding
 from locum.simulators.modules.module import AttentionModule
 from tests.simulators.random_modules import Chance, distance
 
+pytestmark = pytest.mark.always
+
 #: (m, e, e_v) → (n, d, d_v)
 PAIRS = [
     ((1, 1, 1), (2, 1, 1)),
